@@ -1,0 +1,346 @@
+// The Python face of the engine: arrays in, arrays out. The arguments come from mvenet.fleet, which
+// has validated what users gave; what is checked here again is only what could touch foreign memory.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "fleet.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace mvenet {
+namespace {
+
+using Matrix = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
+template <class T> using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T> using Square = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+std::vector<const Kernels*> available() {
+    std::vector<const Kernels*> found;
+#ifdef MVENET_X86
+    __builtin_cpu_init();
+#ifdef MVENET_EMULATE
+    constexpr bool emulated = true;
+#else
+    constexpr bool emulated = false;
+#endif
+    if (emulated || (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                     __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")))
+        found.push_back(&kernels_avx512());
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        found.push_back(&kernels_avx2());
+#endif
+    found.push_back(&kernels_baseline());
+    return found;
+}
+
+std::vector<std::string> instruction_sets() {
+    std::vector<std::string> names;
+    for (const Kernels* kernels : available()) names.emplace_back(kernels->name);
+    return names;
+}
+
+// The best this processor has, or what MVENET_SIMD names.
+const Kernels& chosen() {
+    const auto found = available();
+    const char* wanted = std::getenv("MVENET_SIMD");
+    if (!wanted || !*wanted) return *found.front();
+    for (const Kernels* kernels : found)
+        if (wanted == std::string(kernels->name)) return *kernels;
+    std::string message = "MVENET_SIMD=" + std::string(wanted) + " cannot be used: this processor has";
+    for (const Kernels* kernels : found) message += std::string(" ") + kernels->name;
+    throw std::invalid_argument(message + "; unset MVENET_SIMD or set it to one of these.");
+}
+
+template <class E> E from_name(const std::string& name, std::initializer_list<const char*> names) {
+    int i = 0;
+    for (const char* candidate : names) {
+        if (name == candidate) return E(i);
+        ++i;
+    }
+    throw std::invalid_argument("unknown name: " + name);
+}
+
+// Plan with the sizes it points to.
+struct Settings {
+    std::vector<int> mean_sizes, variance_sizes;
+    Plan plan;
+
+    Settings(std::vector<int> mean, std::vector<int> variance, const std::string& activation)
+        : mean_sizes(std::move(mean)), variance_sizes(std::move(variance)) {
+        for (const auto* sizes : {&mean_sizes, &variance_sizes}) {
+            if (sizes->size() < 2 || sizes->back() != 1)
+                throw std::invalid_argument("a network needs at least one layer and one output");
+            for (std::size_t i = 0; i < sizes->size(); ++i)
+                if ((*sizes)[i] < (i ? 1 : 0)) throw std::invalid_argument("a layer without units");
+        }
+        plan.mean = {mean_sizes.data(), int(mean_sizes.size()) - 1};
+        plan.variance = {variance_sizes.data(), int(variance_sizes.size()) - 1};
+        plan.activation = from_name<Activation>(activation, {"elu", "relu", "tanh", "silu"});
+    }
+
+    std::int64_t parameters() const {
+        std::int64_t total = 0;
+        for (const auto* sizes : {&mean_sizes, &variance_sizes})
+            for (std::size_t i = 1; i < sizes->size(); ++i)
+                total += std::int64_t((*sizes)[i]) * ((*sizes)[i - 1] + 1);
+        return total;
+    }
+
+    void check_columns(std::size_t columns) const {
+        if (std::size_t(mean_sizes[0]) != columns ||
+            (variance_sizes[0] != 0 && std::size_t(variance_sizes[0]) != columns))
+            throw std::invalid_argument("the networks' inputs are not the table's columns");
+    }
+};
+
+Table table_of(const Matrix& x) {
+    const bool is_double = x.dtype() == nb::dtype<double>();
+    if (!is_double && x.dtype() != nb::dtype<float>())
+        throw std::invalid_argument("x must be float64 or float32");
+    return {x.data(),    is_double,   std::int64_t(x.shape(0)), int(x.shape(1)),
+            x.stride(0), x.stride(1), nullptr,                  nullptr};
+}
+
+// An array that Python owns.
+template <class T> struct Owned {
+    std::unique_ptr<T[]> memory;
+    std::vector<std::size_t> shape;
+    explicit Owned(std::vector<std::size_t> shape_) : shape(std::move(shape_)) {
+        std::size_t n = 1;
+        for (const std::size_t s : shape) n *= s;
+        memory = std::make_unique<T[]>(n);
+    }
+    T* data() { return memory.get(); }
+    nb::object release() {
+        T* raw = memory.release();
+        nb::capsule owner(raw, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+        return nb::cast(nb::ndarray<nb::numpy, T>(raw, shape.size(), shape.data(), owner));
+    }
+};
+
+using Rows64 = Vector<std::int64_t>;
+
+void check_rows(const Rows64& rows, std::int64_t n) {
+    if (rows.shape(0) > 0x7fffffff) throw std::invalid_argument("more than 2^31 rows");
+    for (std::size_t i = 0; i < rows.shape(0); ++i)
+        if (rows.data()[i] < 0 || rows.data()[i] >= n)
+            throw std::invalid_argument("a subset names a row that the table does not have");
+}
+
+// Signals and progress, from a thread that holds no lock: returns false to stop.
+class Watcher {
+public:
+    explicit Watcher(nb::object progress) : progress_(std::move(progress)) {}
+    bool operator()(std::int64_t steps) {
+        const nb::gil_scoped_acquire lock;
+        if (failed_) return false;
+        if (PyErr_CheckSignals() != 0) {
+            failed_ = std::make_unique<nb::python_error>();
+            return false;
+        }
+        if (progress_.is_none()) return true;
+        try {
+            progress_(steps);
+        } catch (nb::python_error& error) {
+            failed_ = std::make_unique<nb::python_error>(std::move(error));
+            return false;
+        }
+        return true;
+    }
+    void rethrow() {
+        if (failed_) throw nb::python_error(std::move(*failed_));
+    }
+
+private:
+    nb::object progress_;
+    std::unique_ptr<nb::python_error> failed_;
+};
+
+template <class T>
+nb::dict train_as(const Settings& settings, const Table& table,
+                  const std::vector<std::pair<Rows64, Rows64>>& rows, const std::vector<Job>& jobs,
+                  int threads, bool record, const nb::object& progress) {
+    const std::int64_t parameters = settings.parameters();
+    const std::size_t n_jobs = jobs.size(), n_subsets = rows.size();
+    const auto columns = std::size_t(table.columns);
+    Owned<T> theta({n_jobs, std::size_t(parameters)});
+    Owned<double> x_mean({n_subsets, columns}), x_scale({n_subsets, columns});
+    Owned<double> y_mean({n_subsets}), y_scale({n_subsets});
+    std::size_t epochs = 0;
+    for (const Job& job : jobs) epochs += std::size_t(job.stage.epochs);
+    Owned<float> history({record ? epochs : 0, 2});
+    std::vector<Outcome> outcomes(n_jobs, Outcome{Status::interrupted, 0, 0});
+    std::vector<Subset> subsets;
+    std::vector<Scaling> scalings;
+    for (std::size_t s = 0; s < n_subsets; ++s) {
+        const auto& [train, valid] = rows[s];
+        subsets.push_back({train.data(), valid.data(), std::int64_t(train.shape(0)),
+                           std::int64_t(valid.shape(0))});
+        scalings.push_back({x_mean.data() + s * columns, x_scale.data() + s * columns,
+                            y_mean.data() + s, y_scale.data() + s});
+    }
+    std::vector<Result<T>> results;
+    std::size_t at = 0;
+    for (std::size_t j = 0; j < n_jobs; ++j) {
+        results.push_back({theta.data() + std::int64_t(j) * parameters,
+                           record ? history.data() + 2 * at : nullptr, &outcomes[j]});
+        at += std::size_t(jobs[j].stage.epochs);
+    }
+    Watcher watcher(progress);
+    const Kernels& kernels = chosen();
+    {
+        const nb::gil_scoped_release unlocked;
+        train_fleet<T>(kernels, settings.plan, table, subsets, jobs, scalings, results, parameters,
+                       threads, [&](std::int64_t steps) { return watcher(steps); });
+    }
+    watcher.rethrow();
+    Owned<std::uint8_t> status({n_jobs});
+    Owned<std::int64_t> epochs_run({n_jobs}), steps({n_jobs});
+    for (std::size_t j = 0; j < n_jobs; ++j) {
+        status.data()[j] = std::uint8_t(outcomes[j].status);
+        epochs_run.data()[j] = outcomes[j].epochs;
+        steps.data()[j] = outcomes[j].steps;
+    }
+    nb::dict out;
+    out["parameters"] = theta.release();
+    out["x_mean"] = x_mean.release();
+    out["x_scale"] = x_scale.release();
+    out["y_mean"] = y_mean.release();
+    out["y_scale"] = y_scale.release();
+    out["status"] = status.release();
+    out["epochs"] = epochs_run.release();
+    out["steps"] = steps.release();
+    out["history"] = history.release();
+    return out;
+}
+
+nb::dict train(const Matrix& x, const Vector<double>& y, const std::optional<Vector<double>>& weight,
+               const std::vector<std::pair<Rows64, Rows64>>& subsets, const std::vector<Job>& jobs,
+               const std::vector<int>& mean_sizes, const std::vector<int>& var_sizes,
+               const std::string& activation, const std::string& objective, double beta,
+               std::int64_t batch_size, double clip_value, bool zero_init_var, bool precise,
+               int threads, bool record_history, const nb::object& progress) {
+    Settings settings(mean_sizes, var_sizes, activation);
+    settings.check_columns(x.shape(1));
+    settings.plan.objective = from_name<Objective>(objective, {"nll", "beta-nll", "faithful"});
+    settings.plan.beta = beta;
+    settings.plan.batch_size = batch_size;
+    settings.plan.clip_value = clip_value;
+    settings.plan.zero_init_var = zero_init_var;
+    Table table = table_of(x);
+    if (std::int64_t(y.shape(0)) != table.rows ||
+        (weight && std::int64_t(weight->shape(0)) != table.rows))
+        throw std::invalid_argument("x, y and weight differ in length");
+    if (batch_size < 1 || threads < 1) throw std::invalid_argument("batch_size and threads from 1");
+    table.y = y.data();
+    table.weight = weight ? weight->data() : nullptr;
+    for (const auto& [rows, valid] : subsets) {
+        if (rows.shape(0) == 0) throw std::invalid_argument("a subset without rows");
+        check_rows(rows, table.rows);
+        check_rows(valid, table.rows);
+    }
+    for (std::size_t j = 0; j < jobs.size(); ++j) {
+        if (jobs[j].subset < 0 || jobs[j].subset >= std::int64_t(subsets.size()))
+            throw std::invalid_argument("a job names a subset that does not exist");
+        if (jobs[j].parent >= std::int64_t(j))
+            throw std::invalid_argument("a job stands before its parent");
+        if (jobs[j].stage.epochs < 0) throw std::invalid_argument("negative epochs");
+    }
+    const auto as = precise ? train_as<double> : train_as<float>;
+    return as(settings, table, subsets, jobs, threads, record_history, progress);
+}
+
+template <class T>
+nb::tuple predict(const Matrix& x, const Square<T>& parameters, const Square<double>& x_mean,
+                  const Square<double>& x_scale, const Vector<double>& y_mean,
+                  const Vector<double>& y_scale, const std::vector<int>& mean_sizes,
+                  const std::vector<int>& var_sizes, const std::string& activation, int threads) {
+    Settings settings(mean_sizes, var_sizes, activation);
+    settings.check_columns(x.shape(1));
+    const Table table = table_of(x);
+    const std::size_t k = parameters.shape(0), d = x.shape(1);
+    if (std::int64_t(parameters.shape(1)) != settings.parameters() || x_mean.shape(0) != k ||
+        x_scale.shape(0) != k || y_mean.shape(0) != k || y_scale.shape(0) != k ||
+        x_mean.shape(1) != d || x_scale.shape(1) != d)
+        throw std::invalid_argument("parameters and scalings do not fit together");
+    std::vector<const T*> theta;
+    std::vector<Scaling> scalings;
+    for (std::size_t i = 0; i < k; ++i) {
+        theta.push_back(parameters.data() + std::int64_t(i) * settings.parameters());
+        scalings.push_back({const_cast<double*>(x_mean.data()) + i * d,
+                            const_cast<double*>(x_scale.data()) + i * d,
+                            const_cast<double*>(y_mean.data()) + i,
+                            const_cast<double*>(y_scale.data()) + i});
+    }
+    const std::vector<std::size_t> shape{k, std::size_t(table.rows)};
+    Owned<double> mean(shape), deviation(shape);
+    const Kernels& kernels = chosen();
+    {
+        const nb::gil_scoped_release unlocked;
+        predict_fleet<T>(kernels, settings.plan, table, theta, scalings, threads, mean.data(),
+                         deviation.data());
+    }
+    return nb::make_tuple(mean.release(), deviation.release());
+}
+
+Job make_job(const std::string& mode, std::int64_t subset, std::int64_t parent, std::uint64_t seed,
+             std::int64_t epochs, double learning_rate, bool cosine, double reg_mean, double reg_var,
+             bool init_var_bias, std::int64_t patience) {
+    Job job;
+    job.subset = subset;
+    job.parent = parent;
+    job.stage.mode = from_name<Mode>(mode, {"warmup", "joint", "variance"});
+    job.stage.fresh = parent < 0;
+    job.stage.init_var_bias = init_var_bias;
+    job.stage.cosine = cosine;
+    job.stage.seed = seed;
+    job.stage.epochs = epochs;
+    job.stage.patience = patience;
+    job.stage.learning_rate = learning_rate;
+    job.stage.reg_mean = reg_mean;
+    job.stage.reg_var = reg_var;
+    return job;
+}
+
+}  // namespace
+}  // namespace mvenet
+
+NB_MODULE(_engine, m) {
+    using namespace mvenet;
+    m.doc() = "The native engine of mvenet; mvenet.fleet is its only caller.";
+    nb::class_<Job>(m, "Job", "One stage of one network on one subset of the rows.")
+        .def(nb::new_(&make_job), nb::kw_only(), "mode"_a, "subset"_a, "parent"_a, "seed"_a,
+             "epochs"_a, "learning_rate"_a, "cosine"_a, "reg_mean"_a, "reg_var"_a, "init_var_bias"_a,
+             "patience"_a);
+    m.def("train", &train, nb::kw_only(), "x"_a, "y"_a, "weight"_a.none(), "subsets"_a, "jobs"_a,
+          "mean_sizes"_a, "var_sizes"_a, "activation"_a, "objective"_a, "beta"_a, "batch_size"_a,
+          "clip_value"_a, "zero_init_var"_a, "precise"_a, "threads"_a, "record_history"_a,
+          "progress"_a.none());
+    m.def("predict", &predict<float>, nb::kw_only(), "x"_a, "parameters"_a.noconvert(), "x_mean"_a,
+          "x_scale"_a, "y_mean"_a, "y_scale"_a, "mean_sizes"_a, "var_sizes"_a, "activation"_a,
+          "threads"_a);
+    m.def("predict", &predict<double>, nb::kw_only(), "x"_a, "parameters"_a.noconvert(), "x_mean"_a,
+          "x_scale"_a, "y_mean"_a, "y_scale"_a, "mean_sizes"_a, "var_sizes"_a, "activation"_a,
+          "threads"_a);
+    m.def("instruction_sets", &instruction_sets, "What this processor can run, best first.");
+    m.def("instruction_set", [] { return std::string(chosen().name); }, "What is used now.");
+    m.def(
+        "fma_peak",
+        [](double seconds) {
+            const Kernels& kernels = chosen();
+            const nb::gil_scoped_release unlocked;
+            return kernels.peak(seconds);
+        },
+        "seconds"_a = 0.3, "Fused multiply-adds of one core in FLOP/s, float32, measured now.");
+}

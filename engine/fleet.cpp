@@ -1,0 +1,312 @@
+#include "fleet.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <queue>
+#include <thread>
+
+namespace mvenet {
+namespace {
+
+// Standardised inputs are kept within a million standard deviations, so that nothing overflows.
+constexpr double farthest = 1e6;
+
+template <class T> T standardised(double value, double mean, double scale) {
+    return T(std::clamp((value - mean) / scale, -farthest, farthest));
+}
+
+double weight_of(const Table& table, std::int64_t row) {
+    return table.weight ? table.weight[row] : 1.0;
+}
+
+// Weighted mean and population standard deviation; a constant is centred and otherwise left alone.
+template <class Get>
+void measure(const Table& table, const Subset& subset, Get get, double& mean, double& scale) {
+    double total = 0, weights = 0, squares = 0;
+    double low = INFINITY, high = -INFINITY;
+    const double shift = get(subset.train[0]);
+    for (std::int64_t i = 0; i < subset.n_train; ++i) {
+        const double w = weight_of(table, subset.train[i]), value = get(subset.train[i]);
+        total += w * (value - shift);
+        weights += w;
+        low = std::min(low, value);
+        high = std::max(high, value);
+    }
+    mean = shift + total / weights;
+    scale = 1;
+    if (low == high) return;
+    const double range = high - low;  // squares of fractions of it neither overflow nor vanish
+    for (std::int64_t i = 0; i < subset.n_train; ++i) {
+        const double d = (get(subset.train[i]) - mean) / range;
+        squares += weight_of(table, subset.train[i]) * d * d;
+    }
+    const double deviation = range * std::sqrt(squares / weights);
+    if (deviation > 0 && std::isfinite(deviation)) scale = deviation;
+}
+
+// The rows of a subset, standardised by its training rows.
+template <class T> struct Prepared {
+    std::vector<T> x[2], y[2], weight[2];
+    Rows<T> rows[2];  // training, validation
+
+    Prepared(const Table& table, const Subset& subset, const Scaling& scaling) {
+        constexpr std::size_t slack = 64 / sizeof(T);
+        const std::int64_t* indices[2] = {subset.train, subset.valid};
+        const std::int64_t counts[2] = {subset.n_train, subset.n_valid};
+        const int d = table.columns;
+        for (int part = 0; part < 2; ++part) {
+            const std::int64_t n = counts[part];
+            x[part].resize(std::size_t(n) * std::size_t(d) + slack);
+            y[part].resize(std::size_t(n));
+            double total = 0;
+            for (std::int64_t i = 0; i < n; ++i) {
+                const std::int64_t row = indices[part][i];
+                for (int j = 0; j < d; ++j)
+                    x[part][std::size_t(i * d + j)] =
+                        standardised<T>(table.at(row, j), scaling.x_mean[j], scaling.x_scale[j]);
+                y[part][std::size_t(i)] =
+                    standardised<T>(table.y[row], *scaling.y_mean, *scaling.y_scale);
+                total += weight_of(table, row);
+            }
+            if (table.weight) {
+                weight[part].resize(std::size_t(n));
+                for (std::int64_t i = 0; i < n; ++i)
+                    weight[part][std::size_t(i)] =
+                        T(table.weight[indices[part][i]] / (total / double(n)));
+            }
+            rows[part] = {x[part].data(), y[part].data(),
+                          table.weight ? weight[part].data() : nullptr, n};
+        }
+    }
+};
+
+// Prepared subsets, kept for as long as a job uses them.
+template <class T> class Library {
+public:
+    Library(const Table& table, const std::vector<Subset>& subsets,
+            const std::vector<Scaling>& scalings)
+        : table_(table), subsets_(subsets), scalings_(scalings), shelves_(subsets.size()) {}
+
+    std::shared_ptr<const Prepared<T>> borrow(std::size_t s) {
+        Shelf& shelf = shelves_[s];
+        const std::lock_guard lock(shelf.mutex);
+        auto prepared = shelf.prepared.lock();
+        if (prepared) return prepared;
+        const Scaling& scaling = scalings_[s];
+        if (!shelf.measured) {
+            for (int j = 0; j < table_.columns; ++j)
+                measure(
+                    table_, subsets_[s], [&](std::int64_t row) { return table_.at(row, j); },
+                    scaling.x_mean[j], scaling.x_scale[j]);
+            measure(
+                table_, subsets_[s], [&](std::int64_t row) { return table_.y[row]; },
+                *scaling.y_mean, *scaling.y_scale);
+            shelf.measured = true;
+        }
+        prepared = std::make_shared<const Prepared<T>>(table_, subsets_[s], scaling);
+        shelf.prepared = prepared;
+        return prepared;
+    }
+
+private:
+    struct Shelf {
+        std::mutex mutex;
+        std::weak_ptr<const Prepared<T>> prepared;
+        bool measured = false;
+    };
+    const Table& table_;
+    const std::vector<Subset>& subsets_;
+    const std::vector<Scaling>& scalings_;
+    std::vector<Shelf> shelves_;
+};
+
+// Jobs whose parent is done, the one with the most work behind it first.
+class Queue {
+public:
+    Queue(const std::vector<Job>& jobs, const std::vector<Subset>& subsets)
+        : children_(jobs.size()), work_(jobs.size()), left_(jobs.size()) {
+        // parents stand before their children, so one pass from the end sums the work behind a job
+        for (std::size_t j = jobs.size(); j-- > 0;) {
+            const Stage& stage = jobs[j].stage;
+            work_[j] += double(stage.epochs) *
+                        double(subsets[std::size_t(jobs[j].subset)].n_train) *
+                        (stage.mode == Mode::joint ? 2 : 1);
+            if (jobs[j].parent >= 0) {
+                const auto parent = std::size_t(jobs[j].parent);
+                children_[parent].push_back(j);
+                work_[parent] = std::max(work_[parent], work_[j]);
+            }
+        }
+        for (std::size_t j = 0; j < jobs.size(); ++j)
+            if (jobs[j].parent < 0) ready_.emplace(work_[j], ~j);
+    }
+
+    // The next job, or false when none is left.
+    bool next(std::size_t& job) {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return !ready_.empty() || left_ == 0 || stopped_; });
+        if (ready_.empty() || stopped_) return false;
+        job = ~ready_.top().second;
+        ready_.pop();
+        return true;
+    }
+    void done(std::size_t job) {
+        const std::lock_guard lock(mutex_);
+        for (const std::size_t child : children_[job]) ready_.emplace(work_[child], ~child);
+        --left_;
+        changed_.notify_all();
+    }
+    void stop() {
+        const std::lock_guard lock(mutex_);
+        stopped_ = true;
+        changed_.notify_all();
+    }
+    // Wait at most 50 ms; true when all jobs are done or given up.
+    bool wait() {
+        std::unique_lock lock(mutex_);
+        return changed_.wait_for(lock, std::chrono::milliseconds(50),
+                                 [&] { return left_ == 0 || stopped_; });
+    }
+
+private:
+    std::vector<std::vector<std::size_t>> children_;
+    std::vector<double> work_;
+    std::priority_queue<std::pair<double, std::size_t>> ready_;  // ~job: the first of equals first
+    std::size_t left_;
+    bool stopped_ = false;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+};
+
+// Run `work` on n threads; the first exception is thrown again here after all have ended.
+template <class Work, class Wait> void on_threads(int n, Work work, Wait wait) {
+    std::exception_ptr failure;
+    std::mutex mutex;
+    std::vector<std::thread> threads;
+    const auto guarded = [&] {
+        try {
+            work();
+        } catch (...) {
+            const std::lock_guard lock(mutex);
+            if (!failure) failure = std::current_exception();
+        }
+    };
+    try {
+        for (int i = 0; i < n; ++i) threads.emplace_back(guarded);
+    } catch (...) {
+        if (threads.empty()) guarded();  // no thread to be had: do it here
+    }
+    wait();
+    for (std::thread& thread : threads) thread.join();
+    if (failure) std::rethrow_exception(failure);
+}
+
+template <class T> const KernelsFor<T>& of_type(const Kernels& kernels) {
+    if constexpr (sizeof(T) == 4)
+        return kernels.single;
+    else
+        return kernels.precise;
+}
+
+}  // namespace
+
+template <class T>
+void train_fleet(const Kernels& kernels, const Plan& plan, const Table& table,
+                 const std::vector<Subset>& subsets, const std::vector<Job>& jobs,
+                 const std::vector<Scaling>& scalings, const std::vector<Result<T>>& results,
+                 std::int64_t parameters, int threads, const Tick& tick) {
+    Library<T> library(table, subsets, scalings);
+    Queue queue(jobs, subsets);
+    std::atomic<bool> stop{false};
+    std::atomic<std::int64_t> steps{0};
+    const Control control{&stop, &steps};
+    const auto run = [&](std::size_t j) {
+        const Job& job = jobs[j];
+        const Result<T>& result = results[j];
+        if (job.parent >= 0) {
+            const Result<T>& parent = results[std::size_t(job.parent)];
+            if (parent.outcome->status != Status::trained) {
+                *result.outcome = {parent.outcome->status, 0, 0};
+                return;
+            }
+            std::copy(parent.parameters, parent.parameters + parameters, result.parameters);
+        }
+        const auto data = library.borrow(std::size_t(job.subset));
+        *result.outcome = of_type<T>(kernels).train(plan, job.stage, data->rows[0], data->rows[1],
+                                                    result.parameters, result.history, control);
+    };
+    const auto work = [&] {
+        try {
+            for (std::size_t j; queue.next(j); queue.done(j)) run(j);
+        } catch (...) {
+            stop = true;
+            queue.stop();
+            throw;
+        }
+    };
+    const auto wait = [&] {
+        while (!queue.wait())
+            if (!tick(steps.load())) {
+                stop = true;
+                queue.stop();
+                return;
+            }
+    };
+    on_threads(std::min(threads, int(jobs.size())), work, wait);
+    tick(steps.load());
+}
+
+template <class T>
+void predict_fleet(const Kernels& kernels, const Plan& plan, const Table& table,
+                   const std::vector<const T*>& parameters, const std::vector<Scaling>& scalings,
+                   int threads, double* mean, double* deviation) {
+    constexpr std::int64_t piece = 4096;
+    const std::int64_t pieces = (table.rows + piece - 1) / piece;
+    const std::int64_t tasks = pieces * std::int64_t(parameters.size());
+    std::atomic<std::int64_t> next{0};
+    const auto work = [&] {
+        const int d = table.columns;
+        std::vector<T> x(std::size_t(piece) * std::size_t(d) + 64 / sizeof(T)), m(piece), v(piece);
+        for (std::int64_t task; (task = next.fetch_add(1)) < tasks;) {
+            const auto network = std::size_t(task / pieces);
+            const Scaling& scaling = scalings[network];
+            const std::int64_t start = task % pieces * piece;
+            const std::int64_t count = std::min(piece, table.rows - start);
+            for (std::int64_t i = 0; i < count; ++i)
+                for (int j = 0; j < d; ++j)
+                    x[std::size_t(i * d + j)] = standardised<T>(
+                        table.at(start + i, j), scaling.x_mean[j], scaling.x_scale[j]);
+            of_type<T>(kernels).predict(plan, parameters[network], x.data(), count, m.data(),
+                                        v.data());
+            const double scale = *scaling.y_scale;
+            const std::int64_t at = std::int64_t(network) * table.rows + start;
+            for (std::int64_t i = 0; i < count; ++i) {
+                mean[at + i] = *scaling.y_mean + scale * double(m[std::size_t(i)]);
+                deviation[at + i] = scale * std::sqrt(double(v[std::size_t(i)]));
+            }
+        }
+    };
+    const int n = int(std::min<std::int64_t>(threads, tasks));
+    if (n <= 1)
+        work();
+    else
+        on_threads(n, work, [] {});
+}
+
+#define MVENET_INSTANTIATE(T)                                                                      \
+    template void train_fleet<T>(const Kernels&, const Plan&, const Table&,                        \
+                                 const std::vector<Subset>&, const std::vector<Job>&,              \
+                                 const std::vector<Scaling>&, const std::vector<Result<T>>&,       \
+                                 std::int64_t, int, const Tick&);                                  \
+    template void predict_fleet<T>(const Kernels&, const Plan&, const Table&,                      \
+                                   const std::vector<const T*>&, const std::vector<Scaling>&, int, \
+                                   double*, double*);
+MVENET_INSTANTIATE(float)
+MVENET_INSTANTIATE(double)
+
+}  // namespace mvenet

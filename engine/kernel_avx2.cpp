@@ -1,0 +1,17 @@
+// The arithmetic compiled for AVX2 with fused multiply-add: 256-bit vectors, 16 registers.
+#define MVENET_ISA avx2
+#define MVENET_VECTOR_BYTES 32
+#define MVENET_REGISTERS 16
+#include "kernels.inc.hpp"
+
+namespace mvenet {
+
+const Kernels& kernels_avx2() {
+    static constexpr Kernels kernels{"avx2",
+                                     {avx2::train<float>, avx2::predict<float>},
+                                     {avx2::train<double>, avx2::predict<double>},
+                                     avx2::peak};
+    return kernels;
+}
+
+}  // namespace mvenet

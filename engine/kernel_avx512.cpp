@@ -1,0 +1,17 @@
+// The arithmetic compiled for AVX-512: 512-bit vectors, 32 registers.
+#define MVENET_ISA avx512
+#define MVENET_VECTOR_BYTES 64
+#define MVENET_REGISTERS 32
+#include "kernels.inc.hpp"
+
+namespace mvenet {
+
+const Kernels& kernels_avx512() {
+    static constexpr Kernels kernels{"avx512",
+                                     {avx512::train<float>, avx512::predict<float>},
+                                     {avx512::train<double>, avx512::predict<double>},
+                                     avx512::peak};
+    return kernels;
+}
+
+}  // namespace mvenet

@@ -1,0 +1,38 @@
+// Included once by each kernel_*.cpp, which says for which instruction set.
+#include <time.h>
+
+#include "trainer.hpp"
+
+namespace mvenet::MVENET_ISA {
+
+// Sixteen independent chains (eight registers of sums are not enough to hide the latency twice over).
+static double peak(double seconds) {
+    constexpr int chains = MVENET_REGISTERS == 32 ? 24 : 12;
+    const auto now = [] {
+        timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+    };
+    Vec<float> sum[chains];
+    for (int c = 0; c < chains; ++c) sum[c] = splat<float>(float(c) * 1e-3f);
+    Vec<float> factor = splat<float>(0.999f), offset = splat<float>(1e-3f);
+    double best = 0;
+    for (const double start = now(); now() - start < seconds;) {
+        constexpr int rounds = 20000;
+        const double before = now();
+        for (int i = 0; i < rounds; ++i) {
+            asm volatile("" : "+x"(factor), "+x"(offset));
+#pragma GCC unroll 24
+            for (int c = 0; c < chains; ++c) sum[c] = sum[c] * factor + offset;
+        }
+        const double rate = 2.0 * chains * lanes<float> * rounds / (now() - before);
+        if (rate > best) best = rate;
+    }
+    Vec<float> total{};
+    for (int c = 0; c < chains; ++c) total += sum[c];
+    volatile float sink = MVENET_ISA::sum<float>(total);
+    (void)sink;
+    return best;
+}
+
+}  // namespace mvenet::MVENET_ISA

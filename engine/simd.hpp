@@ -1,0 +1,221 @@
+// One vector of numbers, as wide as the instruction set's registers, and what we do with it.
+//
+// GCC's and Clang's vector types let us write `a * b + c` for a whole register; the compiler flags
+// of each kernel_*.cpp decide which instructions that becomes. Every name lives in a namespace of
+// its instruction set (MVENET_ISA), so that the same code compiled for two sets never mixes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#define MVENET_INLINE inline __attribute__((always_inline))
+
+namespace mvenet::MVENET_ISA {
+
+constexpr int vector_bytes = MVENET_VECTOR_BYTES;
+
+template <class T> struct Number;
+
+template <> struct Number<float> {
+    using Int = std::int32_t;
+    static constexpr int mantissa_bits = 23;
+    static constexpr float exp_low = -87.0f, exp_high = 88.0f;
+    static constexpr float round_magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+    static constexpr float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
+    static constexpr int exp_terms = 7, log_terms = 5;
+    static constexpr Int sqrt_half_bits = 0x3f3504f3, one_bits = 0x3f800000;
+};
+
+template <> struct Number<double> {
+    using Int = std::int64_t;
+    static constexpr int mantissa_bits = 52;
+    static constexpr double exp_low = -708.0, exp_high = 709.0;
+    static constexpr double round_magic = 6755399441055744.0;  // 1.5 * 2^52
+    static constexpr double ln2_high = 6.93145751953125e-1, ln2_low = 1.42860682030941723212e-6;
+    static constexpr int exp_terms = 13, log_terms = 12;
+    static constexpr Int sqrt_half_bits = 0x3fe6a09e667f3bcd, one_bits = 0x3ff0000000000000;
+};
+
+template <class T> struct VectorOf {
+    typedef T Real __attribute__((vector_size(vector_bytes)));
+    typedef typename Number<T>::Int Int __attribute__((vector_size(vector_bytes)));
+};
+template <class T> using Vec = typename VectorOf<T>::Real;
+template <class T> using IntVec = typename VectorOf<T>::Int;
+template <class T> constexpr int lanes = vector_bytes / int(sizeof(T));
+
+template <class T> constexpr int padded(int n) {
+    return (n + lanes<T> - 1) / lanes<T> * lanes<T>;
+}
+
+template <class T> MVENET_INLINE Vec<T> load(const T* p) {
+    Vec<T> v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+}
+template <class T> MVENET_INLINE void store(T* p, Vec<T> v) {
+    __builtin_memcpy(p, &v, sizeof v);
+}
+template <class T> MVENET_INLINE Vec<T> splat(T x) {
+    return x - Vec<T>{};
+}
+
+// The smaller (larger) of two, and b if either is NaN. Compilers make two instructions of the
+// comparison where x86 has one that does just this.
+template <class T> MVENET_INLINE Vec<T> smaller(Vec<T> a, Vec<T> b) {
+    return a < b ? a : b;
+}
+template <class T> MVENET_INLINE Vec<T> larger(Vec<T> a, Vec<T> b) {
+    return a > b ? a : b;
+}
+#if defined(__x86_64__) && (MVENET_VECTOR_BYTES < 64 || defined(__AVX512F__))
+#if MVENET_VECTOR_BYTES == 64
+#define MVENET_INTRINSIC(name, type) _mm512_##name##_##type
+#elif MVENET_VECTOR_BYTES == 32
+#define MVENET_INTRINSIC(name, type) _mm256_##name##_##type
+#else
+#define MVENET_INTRINSIC(name, type) _mm_##name##_##type
+#endif
+template <> MVENET_INLINE Vec<float> smaller<float>(Vec<float> a, Vec<float> b) {
+    return MVENET_INTRINSIC(min, ps)(a, b);
+}
+template <> MVENET_INLINE Vec<float> larger<float>(Vec<float> a, Vec<float> b) {
+    return MVENET_INTRINSIC(max, ps)(a, b);
+}
+#endif
+
+// Limits that a NaN passes through.
+template <class T> MVENET_INLINE Vec<T> at_most(Vec<T> v, T limit) {
+    return smaller<T>(splat<T>(limit), v);
+}
+template <class T> MVENET_INLINE Vec<T> at_least(Vec<T> v, T limit) {
+    return larger<T>(splat<T>(limit), v);
+}
+
+template <class T> MVENET_INLINE Vec<T> square_root(Vec<T> v) {
+    Vec<T> r;
+    for (int i = 0; i < lanes<T>; ++i)
+        r[i] = sizeof(T) == 4 ? T(__builtin_sqrtf(float(v[i]))) : T(__builtin_sqrt(double(v[i])));
+    return r;
+}
+
+template <class T> MVENET_INLINE T sum(Vec<T> v) {
+    T s = 0;
+    for (int i = 0; i < lanes<T>; ++i) s += v[i];
+    return s;
+}
+
+// Apply f to each of G vectors, unrolled: chains of dependent instructions then overlap.
+template <int G, class F> MVENET_INLINE void each(F f) {
+#pragma GCC unroll 8
+    for (int g = 0; g < G; ++g) f(g);
+}
+
+// exp(x) = 2^k exp(r), |r| <= ln(2)/2, with the Taylor polynomial of exp(r): error below one unit
+// in the last place. Results saturate at both ends instead of becoming 0 or infinity. G vectors go
+// side by side, because one alone would mostly wait for itself.
+template <class T, int G, bool NeverPositive = false> MVENET_INLINE void exponentials(Vec<T>* x) {
+    using N = Number<T>;
+    Vec<T> shifted[G], p[G];
+    each<G>([&](int g) {
+        x[g] = at_least<T>(x[g], N::exp_low);
+        if (!NeverPositive) x[g] = at_most<T>(x[g], N::exp_high);
+        shifted[g] = x[g] * T(1.44269504088896340736) + N::round_magic;
+    });
+    each<G>([&](int g) {
+        const Vec<T> k = shifted[g] - N::round_magic;
+        x[g] = (x[g] - k * N::ln2_high) - k * N::ln2_low;
+    });
+    double factorial = 1;
+    for (int i = 2; i <= N::exp_terms; ++i) factorial *= i;
+    each<G>([&](int g) { p[g] = splat<T>(T(1 / factorial)); });
+#pragma GCC unroll 16
+    for (int i = N::exp_terms; i > 0; --i) {
+        factorial /= i;
+        each<G>([&](int g) { p[g] = p[g] * x[g] + T(1 / factorial); });
+    }
+    // the low bits of `shifted` hold k: added to the exponent they multiply by 2^k
+    each<G>([&](int g) {
+        x[g] = (Vec<T>)((IntVec<T>)p[g] + ((IntVec<T>)shifted[g] << N::mantissa_bits));
+    });
+}
+
+template <class T> MVENET_INLINE Vec<T> exponential(Vec<T> x) {
+    exponentials<T, 1>(&x);
+    return x;
+}
+
+// log(x) for positive, normal x: x = 2^k (1 + f), log(1 + f) = 2 atanh(f / (2 + f)).
+template <class T> MVENET_INLINE Vec<T> logarithm(Vec<T> x) {
+    using N = Number<T>;
+    const auto bits = (IntVec<T>)x - N::sqrt_half_bits;
+    const auto k = bits >> N::mantissa_bits;
+    const auto mantissa = (IntVec<T>)x - (k << N::mantissa_bits);
+    const Vec<T> f = (Vec<T>)mantissa - T(1);
+    const Vec<T> s = f / (f + T(2));
+    const Vec<T> z = s * s;
+    Vec<T> p = splat<T>(T(1.0 / (2 * N::log_terms + 1)));
+#pragma GCC unroll 16
+    for (int i = N::log_terms - 1; i >= 0; --i) p = p * z + T(1.0 / (2 * i + 1));
+    const Vec<T> exponent = __builtin_convertvector(k, Vec<T>);
+    return exponent * N::ln2_high + (exponent * N::ln2_low + T(2) * s * p);
+}
+
+template <int... I, class V> MVENET_INLINE V shuffled(V a, V b) {
+    return __builtin_shufflevector(a, b, I...);
+}
+
+// Exchange blocks of S lanes between a and b: a = [a0 b0 a2 b2 ...], b = [a1 b1 a3 b3 ...].
+template <int S, class V, int... I>
+MVENET_INLINE void exchange(V& a, V& b, std::integer_sequence<int, I...>) {
+    constexpr int n = sizeof...(I);
+    const V low = shuffled<((I & S) ? n + I - S : I)...>(a, b);
+    const V high = shuffled<((I & S) ? n + I : I + S)...>(a, b);
+    a = low;
+    b = high;
+}
+
+// Interleave a and b within each 128 bits (L lanes), which is what one instruction can do.
+template <int L, class V, int... I>
+MVENET_INLINE void zip(V& a, V& b, std::integer_sequence<int, I...>) {
+    constexpr int n = sizeof...(I);
+    const V low = shuffled<(I / L * L + I % L / 2 + (I & 1) * n)...>(a, b);
+    const V high = shuffled<(I / L * L + L / 2 + I % L / 2 + (I & 1) * n)...>(a, b);
+    a = low;
+    b = high;
+}
+
+template <class T, int S> MVENET_INLINE void exchange_blocks(Vec<T>* v) {
+    constexpr int n = lanes<T>;
+    if constexpr (S >= 16 / int(sizeof(T))) {
+#pragma GCC unroll 16
+        for (int i = 0; i < n; ++i)
+            if (!(i & S)) exchange<S>(v[i], v[i + S], std::make_integer_sequence<int, n>{});
+        exchange_blocks<T, S / 2>(v);
+    }
+}
+
+// Transpose a square of `lanes` vectors in registers.
+template <class T> MVENET_INLINE void transpose(Vec<T>* v) {
+    constexpr int n = lanes<T>, group = 16 / int(sizeof(T));
+    constexpr auto index = std::make_integer_sequence<int, n>{};
+    exchange_blocks<T, n / 2>(v);
+#pragma GCC unroll 16
+    for (int g = 0; g < n; g += group) {
+        if constexpr (group == 2) {
+            zip<2>(v[g], v[g + 1], index);
+        } else {
+            zip<4>(v[g], v[g + 2], index);  // 0 and 2, 1 and 3, then neighbours
+            zip<4>(v[g + 1], v[g + 3], index);
+            zip<4>(v[g], v[g + 1], index);
+            zip<4>(v[g + 2], v[g + 3], index);
+        }
+    }
+}
+
+}  // namespace mvenet::MVENET_ISA

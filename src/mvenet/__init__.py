@@ -1,0 +1,9 @@
+"""Regression with honest uncertainty: mean-variance networks, trained properly and fast."""
+
+from mvenet import recipes
+from mvenet.distributions import Normal, NormalMixture
+from mvenet.regressor import MVERegressor
+
+__version__ = "0.1.0"
+
+__all__ = ["MVERegressor", "Normal", "NormalMixture", "recipes"]

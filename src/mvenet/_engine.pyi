@@ -1,0 +1,59 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+class Job:
+    def __init__(
+        self,
+        *,
+        mode: str,
+        subset: int,
+        parent: int,
+        seed: int,
+        epochs: int,
+        learning_rate: float,
+        cosine: bool,
+        reg_mean: float,
+        reg_var: float,
+        init_var_bias: bool,
+        patience: int,
+    ) -> None: ...
+
+def train(
+    *,
+    x: NDArray[Any],
+    y: NDArray[np.float64],
+    weight: NDArray[np.float64] | None,
+    subsets: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    jobs: Sequence[Job],
+    mean_sizes: Sequence[int],
+    var_sizes: Sequence[int],
+    activation: str,
+    objective: str,
+    beta: float,
+    batch_size: int,
+    clip_value: float,
+    zero_init_var: bool,
+    precise: bool,
+    threads: int,
+    record_history: bool,
+    progress: Callable[[int], object] | None,
+) -> dict[str, NDArray[Any]]: ...
+def predict(
+    *,
+    x: NDArray[Any],
+    parameters: NDArray[Any],
+    x_mean: NDArray[np.float64],
+    x_scale: NDArray[np.float64],
+    y_mean: NDArray[np.float64],
+    y_scale: NDArray[np.float64],
+    mean_sizes: Sequence[int],
+    var_sizes: Sequence[int],
+    activation: str,
+    threads: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def instruction_sets() -> list[str]: ...
+def instruction_set() -> str: ...
+def fma_peak(seconds: float = 0.3) -> float: ...

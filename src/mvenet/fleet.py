@@ -1,0 +1,263 @@
+"""Many networks at once: specifications in, trained parameters out.
+
+A fleet is a set of networks over subsets of the same rows. What two of them have in common is
+trained once: stages that are equal in content (same rows, seed and settings, whatever the penalty
+of a network that the stage does not train) become one job of the engine, and what follows starts
+from its result. Nobody has to ask for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mvenet import _engine
+from mvenet.recipes import Architecture, Stage, Training
+
+__all__ = ["Fleet", "Network", "Networks", "effective_threads", "network_seed", "train"]
+
+Rows = NDArray[np.int64]
+Progress = Callable[[int], object]
+
+
+@dataclass(frozen=True)
+class Network:
+    """One network of a fleet: its stages, its seed and the number of its subset of rows."""
+
+    stages: tuple[Stage, ...]
+    seed: int
+    subset: int = 0
+
+
+@dataclass(frozen=True)
+class Networks:
+    """K trained networks as plain arrays, the network always the first axis.
+
+    Attributes
+    ----------
+    architecture : Architecture
+    parameters : ndarray of shape (K, n_parameters), float32 or float64
+        The mean network, then the variance network; for each layer the weights
+        (out × in, by rows), then the biases.
+    x_mean, x_scale : ndarray of shape (K, n_features)
+    y_mean, y_scale : ndarray of shape (K,)
+        The standardisation of the rows that the network was trained on.
+    """
+
+    architecture: Architecture
+    parameters: NDArray[Any]
+    x_mean: NDArray[np.float64]
+    x_scale: NDArray[np.float64]
+    y_mean: NDArray[np.float64]
+    y_scale: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.parameters)
+
+    def __getitem__(self, index: Any) -> Networks:
+        """Some of the networks: a slice, a mask or an array of numbers."""
+        arrays = (self.parameters, self.x_mean, self.x_scale, self.y_mean, self.y_scale)
+        return Networks(self.architecture, *(np.ascontiguousarray(a[index]) for a in arrays))
+
+    def predict(
+        self, X: NDArray[Any], threads: int = 1
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Means and standard deviations in units of y, each of shape (K, n_rows)."""
+        mean_sizes, var_sizes = self.architecture.sizes(X.shape[1])
+        return _engine.predict(
+            x=X,
+            parameters=self.parameters,
+            x_mean=self.x_mean,
+            x_scale=self.x_scale,
+            y_mean=self.y_mean,
+            y_scale=self.y_scale,
+            mean_sizes=mean_sizes,
+            var_sizes=var_sizes,
+            activation=self.architecture.activation,
+            threads=threads,
+        )
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What :func:`train` returns: networks in the order asked for, and how it went.
+
+    Attributes
+    ----------
+    networks : Networks
+    diverged : ndarray of shape (K,), bool
+        Networks that met a NaN or an infinity; their parameters mean nothing.
+    history : list of K lists, an ndarray of shape (epochs, 2) for each stage
+        Training and validation loss, log σ² + r²/σ² in standardised units.
+    steps : int
+        Gradient steps done, each shared one once.
+    """
+
+    networks: Networks
+    diverged: NDArray[np.bool_]
+    history: list[list[NDArray[np.float32]]]
+    steps: int
+
+
+def train(
+    X: NDArray[Any],
+    y: NDArray[np.float64],
+    sample_weight: NDArray[np.float64] | None,
+    subsets: Sequence[tuple[Rows, Rows]],
+    networks: Sequence[Network],
+    *,
+    architecture: Architecture,
+    training: Training,
+    threads: int = 1,
+    precise: bool = False,
+    record_history: bool = False,
+    progress: Progress | None = None,
+) -> Fleet:
+    """Train a fleet.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d), float32 or float64, in either memory order
+    y : ndarray of shape (n,)
+    sample_weight : ndarray of shape (n,), positive, or None
+    subsets : sequence of (training rows, validation rows)
+        Row numbers; the validation rows may be empty.
+    networks : sequence of Network
+    architecture, training : Architecture, Training
+    threads : int
+    precise : bool
+        float64 instead of float32.
+    record_history : bool
+    progress : callable or None
+        Called now and then with the number of gradient steps done.
+
+    Returns
+    -------
+    Fleet
+    """
+    jobs, chains = _share(networks)
+    mean_sizes, var_sizes = architecture.sizes(X.shape[1])
+    result = _engine.train(
+        x=X,
+        y=y,
+        weight=sample_weight,
+        subsets=[(_row_numbers(rows), _row_numbers(valid)) for rows, valid in subsets],
+        jobs=[_engine_job(job) for job in jobs],
+        mean_sizes=mean_sizes,
+        var_sizes=var_sizes,
+        activation=architecture.activation,
+        objective=training.objective,
+        beta=training.beta,
+        batch_size=training.batch_size,
+        clip_value=training.clip_value,
+        zero_init_var=training.init_var == "constant",
+        precise=precise,
+        threads=threads,
+        record_history=record_history,
+        progress=progress,
+    )
+    last = [chain[-1] for chain in chains]
+    subset = [network.subset for network in networks]
+    history: list[list[NDArray[np.float32]]] = [[] for _ in chains]
+    if record_history:
+        start = np.cumsum([0, *(job.stage.epochs for job in jobs)])
+        pieces = [result["history"][a : a + n] for a, n in zip(start, result["epochs"], strict=False)]
+        history = [[pieces[j] for j in chain] for chain in chains]
+    scaling = (result[name][subset] for name in ("x_mean", "x_scale", "y_mean", "y_scale"))
+    return Fleet(
+        networks=Networks(architecture, result["parameters"][last], *scaling),
+        diverged=result["status"][last] != 0,
+        history=history,
+        steps=int(result["steps"].sum()),
+    )
+
+
+def planned_steps(
+    networks: Sequence[Network], subsets: Sequence[tuple[Rows, Rows]], batch_size: int
+) -> int:
+    """Gradient steps that :func:`train` will do at most, each shared one counted once."""
+    jobs, _ = _share(networks)
+    return sum(j.stage.epochs * math.ceil(len(subsets[j.subset][0]) / batch_size) for j in jobs)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A stage as the engine runs it; equal jobs are one job."""
+
+    stage: Stage
+    seed: int
+    subset: int
+    parent: int
+
+
+def _share(networks: Sequence[Network]) -> tuple[list[_Job], list[list[int]]]:
+    """Distinct jobs, parents before children, and each network's chain of them."""
+    numbers: dict[_Job, int] = {}
+    chains = []
+    for network in networks:
+        chain: list[int] = []
+        for stage in network.stages:
+            job = _Job(
+                _canonical(stage), network.seed, network.subset, chain[-1] if chain else -1
+            )
+            chain.append(numbers.setdefault(job, len(numbers)))
+        chains.append(chain)
+    return list(numbers), chains
+
+
+def _canonical(stage: Stage) -> Stage:
+    """The stage without the penalty of a network that it does not train."""
+    if stage.mode == "warmup":
+        return dataclasses.replace(stage, reg_var=0.0)
+    if stage.mode == "variance":
+        return dataclasses.replace(stage, reg_mean=0.0)
+    return stage
+
+
+def _engine_job(job: _Job) -> _engine.Job:
+    stage = job.stage
+    return _engine.Job(
+        mode=stage.mode,
+        subset=job.subset,
+        parent=job.parent,
+        seed=job.seed,
+        epochs=stage.epochs,
+        learning_rate=stage.learning_rate,
+        cosine=stage.schedule == "cosine",
+        reg_mean=stage.reg_mean,
+        reg_var=stage.reg_var,
+        init_var_bias=stage.init_var_bias,
+        patience=stage.patience,
+    )
+
+
+def _row_numbers(rows: ArrayLike) -> Rows:
+    return np.ascontiguousarray(rows, dtype=np.int64)
+
+
+def network_seed(entropy: Any, fold: int = 0, member: int = 0) -> int:
+    """Seed of a network, keyed by fold and member and by nothing that is being compared."""
+    sequence = np.random.SeedSequence(entropy, spawn_key=(fold, member))
+    return int(sequence.generate_state(1, np.uint64)[0])
+
+
+def effective_threads(n_jobs: int | None) -> int:
+    """Threads for ``n_jobs``: None is all that are free, negative counts from the end.
+
+    Within a joblib worker ``OMP_NUM_THREADS`` holds that worker's share, and is obeyed.
+    """
+    if n_jobs is not None and n_jobs > 0:
+        return n_jobs
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    available = int(joblib.cpu_count())
+    if limit.isdigit() and int(limit) > 0:
+        available = min(available, int(limit))
+    return available if n_jobs is None else max(1, available + 1 + n_jobs)

@@ -1,0 +1,126 @@
+"""How a network is built and trained: architectures, stages and the two named recipes.
+
+A recipe is a read-only mapping of :class:`mvenet.MVERegressor` parameters, so that
+``MVERegressor(**recipes.PAPER)`` is the paper to the letter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+__all__ = ["DEFAULT", "PAPER", "Architecture", "Stage", "Training", "stages"]
+
+Mode = Literal["warmup", "joint", "variance"]
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """The two networks: hidden units of the mean, of the log-variance, and the activation.
+
+    ``hidden_var=()`` is a log-variance linear in the inputs, ``hidden_var=None`` a constant.
+    """
+
+    hidden_mean: tuple[int, ...] = (40, 20)
+    hidden_var: tuple[int, ...] | None = (40, 20)
+    activation: str = "elu"
+
+    def sizes(self, n_inputs: int) -> tuple[list[int], list[int]]:
+        """Layer sizes of both networks, inputs first, the single output last."""
+        mean = [n_inputs, *self.hidden_mean, 1]
+        variance = [0, 1] if self.hidden_var is None else [n_inputs, *self.hidden_var, 1]
+        return mean, variance
+
+
+@dataclass(frozen=True)
+class Training:
+    """What all networks of a fleet have in common besides their architecture."""
+
+    objective: str = "nll"
+    beta: float = 0.5
+    batch_size: int = 32
+    clip_value: float = math.inf
+    init_var: str = "constant"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stretch of training.
+
+    ``mode`` is ``"warmup"`` (the mean alone, variance exactly constant), ``"joint"`` or
+    ``"variance"`` (the mean stays as it is). ``init_var_bias`` starts the variance at the mean
+    squared residual. ``patience`` > 0 stops early on the validation rows.
+    """
+
+    mode: Mode
+    epochs: int
+    learning_rate: float
+    schedule: str = "constant"
+    reg_mean: float = 0.0
+    reg_var: float = 0.0
+    init_var_bias: bool = False
+    patience: int = 0
+
+
+def stages(
+    strategy: str,
+    *,
+    n_rows: int,
+    batch_size: int,
+    epochs: int | str,
+    warmup_epochs: int | str,
+    **settings: Any,
+) -> tuple[Stage, ...]:
+    """Stages of one of the paper's three strategies, for a training set of ``n_rows``."""
+    main = resolve_epochs(epochs, n_rows, batch_size)
+    if strategy == "no-warmup":
+        return (Stage("joint", main, **settings),)
+    warmup = Stage("warmup", resolve_epochs(warmup_epochs, n_rows, batch_size), **settings)
+    mode: Mode = "variance" if strategy == "warmup-fixed-mean" else "joint"
+    return warmup, Stage(mode, main, init_var_bias=True, **settings)
+
+
+# "auto": enough gradient steps for small tables, enough passes for large ones (benchmarks/default.md)
+AUTO_STEPS = 5_000
+AUTO_EPOCHS = 30
+
+
+def resolve_epochs(epochs: int | str, n_rows: int, batch_size: int) -> int:
+    """Turn ``"auto"`` into the number of epochs for a training set of ``n_rows``."""
+    if epochs != "auto":
+        return int(epochs)
+    return max(AUTO_EPOCHS, math.ceil(AUTO_STEPS / math.ceil(n_rows / batch_size)))
+
+
+PAPER: Mapping[str, Any] = MappingProxyType(
+    {
+        "hidden_mean": (40, 20),
+        "hidden_var": (40, 20),
+        "activation": "elu",
+        "strategy": "warmup",
+        "objective": "nll",
+        "epochs": 1000,
+        "warmup_epochs": 1000,
+        "batch_size": 32,
+        "learning_rate": 1e-3,
+        "schedule": "constant",
+        "clip_value": 5.0,
+        "init_var": "glorot",
+    }
+)
+"""The paper's own settings, as its authors' code has them; the penalties are left to the user."""
+
+DEFAULT: Mapping[str, Any] = MappingProxyType(
+    {
+        **PAPER,
+        "epochs": "auto",
+        "warmup_epochs": "auto",
+        "learning_rate": 5e-3,
+        "schedule": "cosine",
+        "init_var": "constant",
+    }
+)
+"""What :class:`mvenet.MVERegressor` does: the shortest recipe that measured as good as PAPER."""

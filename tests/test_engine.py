@@ -1,0 +1,260 @@
+"""The engine against tests/reference.py: same start, same batches, float64, every option."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import reference as ref
+
+from mvenet import _engine, fleet
+from mvenet.recipes import Architecture, Stage, Training
+
+SETS = _engine.instruction_sets()
+
+
+@pytest.fixture(params=SETS)
+def simd(request, monkeypatch):
+    monkeypatch.setenv("MVENET_SIMD", request.param)
+    return request.param
+
+
+def table(n=53, d=3, seed=0, weights=False):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(3.0, 2.0, (n, d))
+    y = 5 + 2 * np.sin(X[:, 0]) + 0.3 * X[:, -1] * rng.standard_normal(n)
+    return X, y, rng.uniform(0.2, 3.0, n) if weights else None
+
+
+def engine(X, y, w, stages, arch, training, seed=7, valid=0, precise=True, **options):
+    """Train one network on all rows but the last `valid`; return its parameters and history."""
+    rows = np.arange(len(y))
+    subset = (rows[: len(y) - valid], rows[len(y) - valid :])
+    network = fleet.Network(tuple(stages), seed)
+    result = fleet.train(
+        X,
+        y,
+        w,
+        [subset],
+        [network],
+        architecture=arch,
+        training=training,
+        precise=precise,
+        record_history=True,
+        **options,
+    )
+    assert not result.diverged.any()
+    return result
+
+
+def judge(X, y, w, stages, arch, training, seed=7, valid=0):
+    """The same by the reference."""
+    net = ref.Net(X.shape[1], arch.hidden_mean, arch.hidden_var, arch.activation)
+    theta = ref.initial(net, seed, training.init_var == "constant")
+    n = len(y) - valid
+    part = (lambda a: None) if w is None else (lambda a: a)
+    Xs, ys, scaling = ref.standardise(X[:n], y[:n], part(w)[:n] if w is not None else None)
+    Xv, yv = scaling.apply(X[n:], y[n:])
+    history = []
+    for stage in stages:
+        theta, seen = ref.train_stage(
+            net,
+            theta,
+            Xs,
+            ys,
+            None if w is None else w[:n],
+            Xv if valid else None,
+            yv if valid else None,
+            w[n:] if valid and w is not None else None,
+            mode=stage.mode,
+            epochs=stage.epochs,
+            objective=training.objective,
+            beta=training.beta,
+            batch_size=training.batch_size,
+            learning_rate=stage.learning_rate,
+            schedule=stage.schedule,
+            clip_value=training.clip_value,
+            reg_mean=stage.reg_mean,
+            reg_var=stage.reg_var,
+            seed=seed,
+            init_var_bias=stage.init_var_bias,
+            patience=stage.patience,
+        )
+        history.append(seen)
+    return net, theta, scaling, history
+
+
+def assert_same(X, y, w, stages, arch, training, valid=0, rtol=1e-8):
+    result = engine(X, y, w, stages, arch, training, valid=valid)
+    net, theta, scaling, history = judge(X, y, w, stages, arch, training, valid=valid)
+    np.testing.assert_allclose(result.networks.parameters[0], theta, rtol=rtol, atol=1e-10)
+    for got, expected in zip(result.history[0], history, strict=True):
+        assert len(got) == len(expected["loss"])
+        np.testing.assert_allclose(got[:, 0], expected["loss"], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(got[:, 1], expected["validation"], rtol=1e-5, atol=1e-6)
+    mean, std = result.networks.predict(X)
+    mu, s = ref.forward(net, theta, (X - scaling.x_mean) / scaling.x_scale)
+    np.testing.assert_allclose(mean[0], scaling.y_mean + scaling.y_scale * mu, rtol=1e-8)
+    np.testing.assert_allclose(std[0], scaling.y_scale * np.sqrt(ref.variance(s)), rtol=1e-8)
+
+
+def strategy(name, epochs=4, **settings):
+    settings = {"learning_rate": 0.01, "reg_mean": 1e-3, "reg_var": 1e-2} | settings
+    if name == "no-warmup":
+        return [Stage("joint", epochs, **settings)]
+    second = "joint" if name == "warmup" else "variance"
+    return [Stage("warmup", epochs, **settings), Stage(second, epochs, init_var_bias=True, **settings)]
+
+
+STRATEGIES = ["no-warmup", "warmup", "warmup-fixed-mean"]
+
+
+@pytest.mark.parametrize("activation", ["elu", "relu", "tanh", "silu"])
+@pytest.mark.parametrize("objective", ["nll", "beta-nll", "faithful"])
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_objective_activation_and_strategy(simd, objective, activation, name):
+    X, y, w = table(weights=True)
+    arch = Architecture((9, 5), (6,), activation)
+    training = Training(objective=objective, beta=0.5, batch_size=16, clip_value=5.0)
+    assert_same(X, y, w, strategy(name), arch, training)
+
+
+@pytest.mark.parametrize("hidden_mean", [(), (1,), (8,), (17, 3), (40, 20), (5, 6, 7, 8)])
+@pytest.mark.parametrize("hidden_var", [None, (), (1,), (33, 4)])
+def test_every_architecture(simd, hidden_mean, hidden_var):
+    X, y, _ = table()
+    for init_var in ("constant", "glorot"):
+        training = Training(batch_size=16, clip_value=5.0, init_var=init_var)
+        assert_same(X, y, None, strategy("warmup"), Architecture(hidden_mean, hidden_var), training)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 7, 31, 32, 33, 64, 100, 1000])
+@pytest.mark.parametrize("n", [2, 33, 97])
+def test_every_batch_size(simd, n, batch_size):
+    X, y, w = table(n=n, weights=True)
+    arch = Architecture((6,), (5,))
+    training = Training(batch_size=batch_size, clip_value=5.0)
+    assert_same(X, y, w, strategy("warmup"), arch, training)
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 8, 9, 16, 31, 130])
+def test_every_number_of_inputs(simd, d):
+    X, y, _ = table(d=d)
+    arch = Architecture((6,), ())
+    assert_same(X, y, None, strategy("warmup"), arch, Training(batch_size=16, clip_value=5.0))
+
+
+@pytest.mark.parametrize("schedule", ["constant", "cosine"])
+@pytest.mark.parametrize("clip_value", [0.02, 5.0, np.inf])
+def test_schedules_and_clipping(simd, schedule, clip_value):
+    X, y, _ = table()
+    arch, training = Architecture((6,), (4,)), Training(batch_size=16, clip_value=clip_value)
+    stages = strategy("warmup", schedule=schedule, learning_rate=0.05)
+    assert_same(X, y, None, stages, arch, training)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("weights", [False, True])
+def test_early_stopping_keeps_the_best_weights(simd, name, weights):
+    X, y, w = table(n=80, weights=weights)
+    arch, training = Architecture((12,), (8,)), Training(batch_size=8, clip_value=5.0)
+    stages = strategy(name, epochs=60, learning_rate=0.05, reg_mean=0.0, reg_var=0.0, patience=3)
+    result = engine(X, y, w, stages, arch, training, valid=20)
+    assert sum(len(piece) for piece in result.history[0]) < 60 * len(stages)  # it did stop
+    assert_same(X, y, w, stages, arch, training, valid=20, rtol=1e-6)
+
+
+def test_float32_follows_float64(simd):
+    X, y, w = table(n=200, weights=True)
+    arch, training = Architecture(), Training(clip_value=5.0)
+    args = (X, y, w, strategy("warmup", epochs=20), arch, training)
+    double, single = engine(*args), engine(*args, precise=False)
+    assert single.networks.parameters.dtype == np.float32
+    for a, b in zip(double.networks.predict(X), single.networks.predict(X), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-3, atol=1e-3 * y.std())
+
+
+def test_memory_order_and_type_of_the_table():
+    X, y, _ = table(n=80, d=5)
+    X = X.astype(np.float32).astype(np.float64)
+    wide = np.zeros((80, 11))
+    wide[:, 1:11:2] = X
+    arch, training = Architecture((6,), (4,)), Training(clip_value=5.0)
+    args = (y, None, strategy("warmup"), arch, training)
+    expected = engine(X, *args, precise=False)
+    for other in (np.asfortranarray(X), wide[:, 1:11:2], X.astype(np.float32), X[::-1][::-1]):
+        got = engine(other, *args, precise=False)
+        assert got.networks.parameters.tobytes() == expected.networks.parameters.tobytes()
+        for a, b in zip(got.networks.predict(other), expected.networks.predict(X), strict=True):
+            assert a.tobytes() == b.tobytes()
+
+
+def test_a_row_is_predicted_alike_wherever_it_stands(simd):
+    X, y, _ = table(n=60, d=13)
+    rng = np.random.default_rng(1)
+    big = rng.normal(3, 2, (9001, 13))
+    for activation, precise in itertools.product(["elu", "relu", "tanh", "silu"], [False, True]):
+        arch = Architecture(activation=activation)
+        nets = engine(X, y, None, strategy("warmup"), arch, Training(), precise=precise).networks
+        mean, std = (a[0] for a in nets.predict(big, threads=2))
+        for pick in ([0], [9000], [4095, 4096], rng.permutation(9001), np.arange(17), [5] * 40):
+            one_mean, one_std = (a[0] for a in nets.predict(big[pick]))
+            assert one_mean.tobytes() == mean[pick].tobytes()
+            assert one_std.tobytes() == std[pick].tobytes()
+
+
+def test_far_away_rows_give_finite_predictions(simd):
+    X, y, _ = table(n=60)
+    for activation in ("elu", "relu", "tanh", "silu"):
+        arch = Architecture((40, 20, 20, 20), (40, 20, 20), activation)
+        nets = engine(X, y, None, strategy("warmup"), arch, Training(), precise=False).networks
+        far = np.array([[s * 10.0**e] * 3 for e in range(0, 308, 7) for s in (-1, 1)])
+        mean, std = nets.predict(far)
+        assert np.isfinite(mean).all()
+        assert np.isfinite(std).all()
+        assert (std > 0).all()
+
+
+def test_diverging_networks_are_marked_and_leave_the_others_alone(simd):
+    X, y, _ = table()
+    arch, training = Architecture((6,), (4,)), Training(clip_value=np.inf)
+    rows = (np.arange(len(y)), np.arange(0))
+    good = fleet.Network(tuple(strategy("warmup")), 1)
+    bad = fleet.Network(tuple(strategy("warmup", learning_rate=1e30)), 1)
+    both = fleet.train(X, y, None, [rows], [good, bad, good], architecture=arch, training=training)
+    alone = fleet.train(X, y, None, [rows], [good], architecture=arch, training=training)
+    assert both.diverged.tolist() == [False, True, False]
+    for i in (0, 2):
+        assert both.networks.parameters[i].tobytes() == alone.networks.parameters[0].tobytes()
+
+
+def test_instruction_sets(monkeypatch):
+    assert SETS[-1] == "baseline"
+    monkeypatch.delenv("MVENET_SIMD", raising=False)
+    assert _engine.instruction_set() == SETS[0]
+    monkeypatch.setenv("MVENET_SIMD", "baseline")
+    assert _engine.instruction_set() == "baseline"
+    monkeypatch.setenv("MVENET_SIMD", "abacus")
+    with pytest.raises(ValueError, match=r"MVENET_SIMD=abacus.*baseline.*unset MVENET_SIMD"):
+        _engine.instruction_set()
+
+
+def test_engine_refuses_what_could_touch_foreign_memory():
+    X, y, _ = table()
+    arch, training, stages = Architecture((6,), (4,)), Training(), tuple(strategy("warmup"))
+
+    def attempt(subset=None, subset_number=0, y=y):
+        rows = np.arange(len(X)) if subset is None else np.asarray(subset)
+        networks = [fleet.Network(stages, 1, subset_number)]
+        fleet.train(X, y, None, [(rows, rows[:0])], networks, architecture=arch, training=training)
+
+    for bad in ([0, len(X)], [-1, 0]):
+        with pytest.raises(ValueError, match="row that the table does not have"):
+            attempt(bad)
+    with pytest.raises(ValueError, match="without rows"):
+        attempt([])
+    with pytest.raises(ValueError, match="subset that does not exist"):
+        attempt(subset_number=1)
+    with pytest.raises(ValueError, match="differ in length"):
+        attempt(y=y[:-1])
