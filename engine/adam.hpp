@@ -1,7 +1,7 @@
 // Adam on a regularised gradient that is clipped element by element.
 //
-// Square root and division are the processor's own, exactly rounded: an approximate reciprocal would
-// be no faster here and would give other bits on other makers' processors.
+// Square root and division are the processor's own, exactly rounded: an approximate reciprocal
+// would be no faster here and would give other bits on other makers' processors.
 #pragma once
 
 #include "simd.hpp"
@@ -17,7 +17,8 @@ public:
     double next() {
         constexpr double pi = 3.14159265358979323846;
         const double rate =
-            cosine_ ? rate_ * 0.5 * (1 + __builtin_cos(pi * double(step_) / double(steps_))) : rate_;
+            cosine_ ? rate_ * 0.5 * (1 + __builtin_cos(pi * double(step_) / double(steps_)))
+                    : rate_;
         ++step_;
         power1_ *= beta1;
         power2_ *= beta2;
@@ -36,8 +37,8 @@ private:
 
 // n parameters with one penalty: the gradient of penalty * w^2 is 2 * penalty * w.
 template <class T>
-MVENET_INLINE void adam(T* w, const T* gradient, T* moment1, T* moment2, std::ptrdiff_t n, T penalty,
-                        T clip, T step) {
+MVENET_INLINE void adam(T* w, const T* gradient, T* moment1, T* moment2, std::ptrdiff_t n,
+                        T penalty, T clip, T step) {
     constexpr T b1 = T(StepSize::beta1), c1 = T(1 - StepSize::beta1);
     constexpr T b2 = T(StepSize::beta2), c2 = T(1 - StepSize::beta2);
     for (std::ptrdiff_t i = 0; i < n; i += lanes<T>) {

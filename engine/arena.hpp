@@ -21,7 +21,8 @@ public:
     }
 
     void* take(std::size_t bytes) {
-        // a header that links to the previous piece, the bytes, and room for one vector past the end
+        // a header that links to the previous piece, the bytes, and room for one vector past the
+        // end
         const std::size_t whole = line + (bytes + 2 * line - 1) / line * line;
         void* piece = ::operator new(whole, std::align_val_t{line});
         std::memset(piece, 0, whole);

@@ -1,5 +1,6 @@
 // The Python face of the engine: arrays in, arrays out. The arguments come from mvenet.fleet, which
-// has validated what users gave; what is checked here again is only what could touch foreign memory.
+// has validated what users gave; what is checked here again is only what could touch foreign
+// memory.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -57,7 +58,8 @@ const Kernels& chosen() {
     if (!wanted || !*wanted) return *found.front();
     for (const Kernels* kernels : found)
         if (wanted == std::string(kernels->name)) return *kernels;
-    std::string message = "MVENET_SIMD=" + std::string(wanted) + " cannot be used: this processor has";
+    std::string message =
+        "MVENET_SIMD=" + std::string(wanted) + " cannot be used: this processor has";
     for (const Kernels* kernels : found) message += std::string(" ") + kernels->name;
     throw std::invalid_argument(message + "; unset MVENET_SIMD or set it to one of these.");
 }
@@ -108,8 +110,9 @@ Table table_of(const Matrix& x) {
     const bool is_double = x.dtype() == nb::dtype<double>();
     if (!is_double && x.dtype() != nb::dtype<float>())
         throw std::invalid_argument("x must be float64 or float32");
-    return {x.data(),    is_double,   std::int64_t(x.shape(0)), int(x.shape(1)),
-            x.stride(0), x.stride(1), nullptr,                  nullptr};
+    return {x.data(),        is_double,   std::int64_t(x.shape(0)),
+            int(x.shape(1)), x.stride(0), x.stride(1),
+            nullptr,         nullptr};
 }
 
 // An array that Python owns.
@@ -225,7 +228,8 @@ nb::dict train_as(const Settings& settings, const Table& table,
     return out;
 }
 
-nb::dict train(const Matrix& x, const Vector<double>& y, const std::optional<Vector<double>>& weight,
+nb::dict train(const Matrix& x, const Vector<double>& y,
+               const std::optional<Vector<double>>& weight,
                const std::vector<std::pair<Rows64, Rows64>>& subsets, const std::vector<Job>& jobs,
                const std::vector<int>& mean_sizes, const std::vector<int>& var_sizes,
                const std::string& activation, const std::string& objective, double beta,
@@ -295,8 +299,8 @@ nb::tuple predict(const Matrix& x, const Square<T>& parameters, const Square<dou
 }
 
 Job make_job(const std::string& mode, std::int64_t subset, std::int64_t parent, std::uint64_t seed,
-             std::int64_t epochs, double learning_rate, bool cosine, double reg_mean, double reg_var,
-             bool init_var_bias, std::int64_t patience) {
+             std::int64_t epochs, double learning_rate, bool cosine, double reg_mean,
+             double reg_var, bool init_var_bias, std::int64_t patience) {
     Job job;
     job.subset = subset;
     job.parent = parent;
@@ -321,8 +325,8 @@ NB_MODULE(_engine, m) {
     m.doc() = "The native engine of mvenet; mvenet.fleet is its only caller.";
     nb::class_<Job>(m, "Job", "One stage of one network on one subset of the rows.")
         .def(nb::new_(&make_job), nb::kw_only(), "mode"_a, "subset"_a, "parent"_a, "seed"_a,
-             "epochs"_a, "learning_rate"_a, "cosine"_a, "reg_mean"_a, "reg_var"_a, "init_var_bias"_a,
-             "patience"_a);
+             "epochs"_a, "learning_rate"_a, "cosine"_a, "reg_mean"_a, "reg_var"_a,
+             "init_var_bias"_a, "patience"_a);
     m.def("train", &train, nb::kw_only(), "x"_a, "y"_a, "weight"_a.none(), "subsets"_a, "jobs"_a,
           "mean_sizes"_a, "var_sizes"_a, "activation"_a, "objective"_a, "beta"_a, "batch_size"_a,
           "clip_value"_a, "zero_init_var"_a, "precise"_a, "threads"_a, "record_history"_a,

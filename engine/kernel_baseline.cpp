@@ -1,4 +1,5 @@
-// The arithmetic compiled for the least that every processor of this kind has: 128-bit vectors (SSE2, NEON).
+// The arithmetic compiled for the least that every processor of this kind has: 128-bit vectors
+// (SSE2, NEON).
 #define MVENET_ISA baseline
 #define MVENET_VECTOR_BYTES 16
 #ifdef __aarch64__

@@ -5,7 +5,8 @@
 
 namespace mvenet::MVENET_ISA {
 
-// Sixteen independent chains (eight registers of sums are not enough to hide the latency twice over).
+// Sixteen independent chains (eight registers of sums are not enough to hide the latency twice
+// over).
 static double peak(double seconds) {
     constexpr int chains = MVENET_REGISTERS == 32 ? 24 : 12;
     const auto now = [] {

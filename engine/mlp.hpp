@@ -1,12 +1,12 @@
 // Forward and backward of one perceptron over a block of rows.
 //
-// Rows are lanes: the activations of a layer lie as [unit][row], so one register holds the same unit
-// for several rows and a weight is broadcast to all of them. A block has at most `block_rows` rows.
-// Weight gradients sum over rows, so they need the activations the other way round, [row][unit]:
-// these are transposed in registers while the activation function is applied.
+// Rows are lanes: the activations of a layer lie as [unit][row], so one register holds the same
+// unit for several rows and a weight is broadcast to all of them. A block has at most `block_rows`
+// rows. Weight gradients sum over rows, so they need the activations the other way round,
+// [row][unit]: these are transposed in registers while the activation function is applied.
 //
-// Weights lie as [out][padded in]: the padding makes every row start at a register's width and stays
-// zero, because the activations that it meets are zero.
+// Weights lie as [out][padded in]: the padding makes every row start at a register's width and
+// stays zero, because the activations that it meets are zero.
 #pragma once
 
 #include "arena.hpp"
@@ -70,7 +70,8 @@ MVENET_INLINE void strip(int rows, int k, const T* a, std::ptrdiff_t a_m, std::p
     constexpr int most = tile_rows(NV);
     int tiles = (rows + most - 1) / most;
     for (int m = 0; m < rows; --tiles) {
-        const int take = (rows - m + tiles - 1) / tiles;  // even shares: a thin last tile would stall
+        const int take =
+            (rows - m + tiles - 1) / tiles;  // even shares: a thin last tile would stall
         tile_of<T, NV, most>(
             take, k, a + m * a_m, a_m, a_k, b, b_k, [&](int i, int n) { return start(m + i, n); },
             [&](int i, int n, Vec<T> v) { finish(m + i, n, v); });
@@ -135,11 +136,11 @@ template <class T, Activation A, int G> MVENET_INLINE void activate(Vec<T>* z, V
 template <class T> struct Layer {
     int in, out;
     int in_padded, out_padded;
-    T *weight, *bias;                  // [out][in_padded], [out_padded]
+    T *weight, *bias;                    // [out][in_padded], [out_padded]
     T *weight_gradient, *bias_gradient;  // the same
-    T* value;                          // [out_padded][block_rows]
-    T* slope;                          // the activation's derivative, likewise
-    T* transposed;                     // value as [block_rows][out_padded]
+    T* value;                            // [out_padded][block_rows]
+    T* slope;                            // the activation's derivative, likewise
+    T* transposed;                       // value as [block_rows][out_padded]
 };
 
 // The input block in both orders.
@@ -206,9 +207,7 @@ public:
                     store<T>(layer.value + m * block_rows + n * lanes<T>, v);
                 });
             if (l + 1 < layers_) switch (activation_) {
-                    case Activation::elu:
-                        bend<Activation::elu, Training>(layer, x.vectors);
-                        break;
+                    case Activation::elu: bend<Activation::elu, Training>(layer, x.vectors); break;
                     case Activation::relu:
                         bend<Activation::relu, Training>(layer, x.vectors);
                         break;
@@ -223,7 +222,8 @@ public:
         }
     }
 
-    // From output_delta() to the gradients: set by the first block of a batch, added to by the rest.
+    // From output_delta() to the gradients: set by the first block of a batch, added to by the
+    // rest.
     void backward(const Block<T>& x, bool first) {
         T* delta = delta_[0];
         T* next = delta_[1];
@@ -235,7 +235,8 @@ public:
                 layer.out, layer.in_padded / lanes<T>, x.rows, delta, block_rows, 1, input,
                 layer.in_padded,
                 [&](int m, int n) {
-                    return first ? Vec<T>{} : load<T>(gradient + m * layer.in_padded + n * lanes<T>);
+                    return first ? Vec<T>{}
+                                 : load<T>(gradient + m * layer.in_padded + n * lanes<T>);
                 },
                 [&](int m, int n, Vec<T> v) {
                     store<T>(gradient + m * layer.in_padded + n * lanes<T>, v);
@@ -295,8 +296,7 @@ private:
                         Vec<T>& value = square[j + i];
                         if (!Training) value = at_most<T>(at_least<T>(value, T(-1e15)), T(1e15));
                         store<T>(here + i * block_rows, value);
-                        if (Training)
-                            store<T>(layer.slope + at + (j + i) * block_rows, slope[i]);
+                        if (Training) store<T>(layer.slope + at + (j + i) * block_rows, slope[i]);
                     });
                 }
                 if (!Training) continue;

@@ -10,15 +10,15 @@
 
 namespace mvenet::MVENET_ISA {
 
-constexpr double variance_floor = 1e-6;                      // in standardised units
-constexpr double warmup_variance = 2.71828182845904523536;  // of the warm-up: exp(1), exactly constant
+constexpr double variance_floor = 1e-6;  // in standardised units
+constexpr double warmup_variance =
+    2.71828182845904523536;  // of the warm-up: exp(1), exactly constant
 
 template <class T> MVENET_INLINE Vec<T> row_loss(Vec<T> r, Vec<T> v) {
     return logarithm<T>(v) + r * r / v;
 }
 
-template <class T>
-MVENET_INLINE Vec<T> d_mean(Objective objective, T beta, Vec<T> r, Vec<T> v) {
+template <class T> MVENET_INLINE Vec<T> d_mean(Objective objective, T beta, Vec<T> r, Vec<T> v) {
     switch (objective) {
         case Objective::nll: return T(-2) * r / v;
         case Objective::beta_nll: return T(-2) * r / v * exponential<T>(beta * logarithm<T>(v));

@@ -83,7 +83,8 @@ public:
     Trainer(const Plan& plan, const Stage& stage, const Rows<T>& train, const Rows<T>& valid)
         : plan_(plan), stage_(stage), train_(train), valid_(valid),
           trains_mean_(stage.mode != Mode::variance), trains_variance_(stage.mode != Mode::warmup),
-          gather_(plan.mean.sizes[0], arena_), mean_(plan.mean, plan.activation, trains_mean_, arena_),
+          gather_(plan.mean.sizes[0], arena_),
+          mean_(plan.mean, plan.activation, trains_mean_, arena_),
           variance_(plan.variance, plan.activation, trains_variance_, arena_) {}
 
     Outcome run(T* parameters, float* history, const Control& control) {
@@ -199,7 +200,8 @@ private:
                          w * scale * d_log_variance<T>(plan_.objective, beta, r, e, v));
             }
             if (trains_mean_)
-                store<T>(mean_.output_delta() + i, w * scale * d_mean<T>(plan_.objective, beta, r, v));
+                store<T>(mean_.output_delta() + i,
+                         w * scale * d_mean<T>(plan_.objective, beta, r, v));
             loss += w * row_loss<T>(r, v);
         }
         return loss;
@@ -217,8 +219,8 @@ private:
             const std::ptrdiff_t at = layer.weight - net.parameter();
             const std::ptrdiff_t weights = std::ptrdiff_t(layer.out) * layer.in_padded;
             const T clip = T(plan_.clip_value);
-            adam<T>(layer.weight, layer.weight_gradient, moments + at, second + at, weights, penalty,
-                    clip, step);
+            adam<T>(layer.weight, layer.weight_gradient, moments + at, second + at, weights,
+                    penalty, clip, step);
             adam<T>(layer.bias, layer.bias_gradient, moments + at + weights, second + at + weights,
                     layer.out_padded, T(0), clip, step);
         }

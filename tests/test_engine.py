@@ -104,7 +104,10 @@ def strategy(name, epochs=4, **settings):
     if name == "no-warmup":
         return [Stage("joint", epochs, **settings)]
     second = "joint" if name == "warmup" else "variance"
-    return [Stage("warmup", epochs, **settings), Stage(second, epochs, init_var_bias=True, **settings)]
+    return [
+        Stage("warmup", epochs, **settings),
+        Stage(second, epochs, init_var_bias=True, **settings),
+    ]
 
 
 STRATEGIES = ["no-warmup", "warmup", "warmup-fixed-mean"]

@@ -169,7 +169,9 @@ def train(
     history: list[list[NDArray[np.float32]]] = [[] for _ in chains]
     if record_history:
         start = np.cumsum([0, *(job.stage.epochs for job in jobs)])
-        pieces = [result["history"][a : a + n] for a, n in zip(start, result["epochs"], strict=False)]
+        pieces = [
+            result["history"][a : a + n] for a, n in zip(start, result["epochs"], strict=False)
+        ]
         history = [[pieces[j] for j in chain] for chain in chains]
     scaling = (result[name][subset] for name in ("x_mean", "x_scale", "y_mean", "y_scale"))
     return Fleet(
@@ -205,9 +207,7 @@ def _share(networks: Sequence[Network]) -> tuple[list[_Job], list[list[int]]]:
     for network in networks:
         chain: list[int] = []
         for stage in network.stages:
-            job = _Job(
-                _canonical(stage), network.seed, network.subset, chain[-1] if chain else -1
-            )
+            job = _Job(_canonical(stage), network.seed, network.subset, chain[-1] if chain else -1)
             chain.append(numbers.setdefault(job, len(numbers)))
         chains.append(chain)
     return list(numbers), chains

@@ -45,9 +45,9 @@ class DistributionRegressor(RegressorMixin, BaseEstimator):
             A mixture with one component for each network if there is more than one.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        table: NDArray[Any] = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         threads = fleet.effective_threads(self.n_jobs)
-        means, stds = self.networks_.predict(X, threads=threads)
+        means, stds = self.networks_.predict(table, threads=threads)
         stds = np.maximum(stds, _SMALLEST_STD)
         return Normal(means[0], stds[0]) if len(means) == 1 else NormalMixture(means, stds)
 
@@ -280,10 +280,10 @@ class MVERegressor(DistributionRegressor):
         """
         self.__dict__.pop("networks_", None)  # a fit that is interrupted leaves nothing half-fitted
         architecture, training = self._architecture(), self._training()
-        X, y, weight, rows = check_table(self, X, y, sample_weight)
+        table, target, weight, rows = check_table(self, X, y, sample_weight)
         entropy = seed_entropy(self.random_state)
         train_rows, valid_rows = self._split(rows, entropy)
-        reg_var = 10 * self.reg_mean if self.reg_var == "auto" else self.reg_var
+        reg_var = 10 * self.reg_mean if self.reg_var == "auto" else float(self.reg_var)
         stages = self._stages(len(train_rows), self.reg_mean, reg_var)
         networks = [
             fleet.Network(stages, fleet.network_seed(entropy, 0, member))
@@ -293,8 +293,8 @@ class MVERegressor(DistributionRegressor):
         total = fleet.planned_steps(networks, subsets, self.batch_size)
         with steps_bar("training", total, self.verbose) as progress:
             result = fleet.train(
-                X,
-                y,
+                table,
+                target,
                 weight,
                 subsets,
                 networks,
@@ -388,7 +388,7 @@ def check_table(
     estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64] | None, fleet.Rows]:
     """Validate what ``fit`` was given; return X, y, weights and the rows that count."""
-    X, y = validate_data(
+    table, target = validate_data(
         estimator,
         X,
         y,
@@ -396,19 +396,17 @@ def check_table(
         y_numeric=True,
         ensure_min_samples=2,
     )
-    y = np.ascontiguousarray(y, dtype=np.float64)
-    rows = np.arange(len(y))
+    target = np.ascontiguousarray(target, dtype=np.float64)
+    rows = np.arange(len(target))
     if sample_weight is None:
-        return X, y, None, rows
-    weight = _check_sample_weight(
-        sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True
-    )
+        return table, target, None, rows
+    weight = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
     rows = np.flatnonzero(weight)
     if len(rows) < 2:
         raise ValueError(
             f"sample_weight is positive for {len(rows)} row(s): at least 2 rows must count."
         )
-    return X, y, weight / weight[rows].max(), rows
+    return table, target, weight / weight[rows].max(), rows
 
 
 def seed_entropy(random_state: Any) -> int | list[int]:

@@ -1,0 +1,70 @@
+# Everything starts from a fresh clone: Python 3.11+, make and a C++ compiler are all it takes.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+ENGINE := $(wildcard engine/*) CMakeLists.txt pyproject.toml
+
+.PHONY: demo test test-slow lint format bench scaling default sanitize emulate clean
+
+demo: $(STAMP)
+	$(BIN)/mvenet demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -q
+
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -q -m slow --timeout 3600
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror engine/*.hpp engine/*.cpp
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i engine/*.hpp engine/*.cpp
+
+# The peers get an environment of their own: nobody who tests mvenet needs PyTorch.
+bench: $(STAMP) .venv-bench/.installed
+	$(BIN)/python benchmarks/speed.py --peers .venv-bench/bin/python
+
+scaling: $(STAMP)
+	$(BIN)/python benchmarks/scaling.py
+
+# The measurement behind recipes.DEFAULT; needs the data sets (MVENET_DATA).
+default: $(STAMP)
+	$(BIN)/python benchmarks/default.py
+
+# The engine's tests with AddressSanitizer and UndefinedBehaviorSanitizer.
+sanitize:
+	$(MAKE) $(VENV)-sanitize/.installed VENV=$(VENV)-sanitize \
+	    INSTALL="-C cmake.define.MVENET_SANITIZE=ON -C build-dir=build/sanitize"
+	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	    $(VENV)-sanitize/bin/python -m pytest -q tests/test_engine.py tests/test_fleet.py
+
+# The AVX-512 code compiled for AVX2, slow but the same: to test it on any processor.
+emulate:
+	$(MAKE) $(VENV)-emulate/.installed VENV=$(VENV)-emulate \
+	    INSTALL="-C cmake.define.MVENET_EMULATE=ON -C build-dir=build/emulate"
+	$(VENV)-emulate/bin/python -m pytest -q tests/test_engine.py
+
+clean:
+	rm -rf build .venv*
+
+CXX ?= c++
+$(STAMP): $(ENGINE)
+	@command -v $(CXX) >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null || \
+	    { echo "mvenet needs a C++20 compiler and found none: install one (Debian: apt-get install g++; macOS: xcode-select --install) or set CXX."; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.4"
+	$(BIN)/python -m pip install --quiet --no-build-isolation $(INSTALL) --editable . --group dev
+	touch $@
+
+.venv-bench/.installed: benchmarks/requirements.txt
+	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet -r $<
+	touch $@
