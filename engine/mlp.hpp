@@ -103,33 +103,24 @@ MVENET_INLINE void product(int rows, int vectors, int k, const T* a, std::ptrdif
     }
 }
 
-// Values (in place of z) and derivatives of the activation function for G vectors.
-template <class T, Activation A, int G> MVENET_INLINE void activate(Vec<T>* z, Vec<T>* slope) {
+// Value and derivative of the activation function.
+template <class T, Activation A> MVENET_INLINE Vec<T> activate(Vec<T> z, Vec<T>& slope) {
     const Vec<T> zero{}, one = splat<T>(1);
     if constexpr (A == Activation::elu) {
-        each<G>([&](int g) { slope[g] = at_most<T>(z[g], T(0)); });
-        exponentials<T, G, true>(slope);
-        each<G>([&](int g) { z[g] = at_least<T>(z[g], T(0)) + (slope[g] - one); });  // exp(0) = 1
+        slope = exponential<T, true>(at_most<T>(z, T(0)));
+        return at_least<T>(z, T(0)) + (slope - one);  // exp(0) is exactly 1
     } else if constexpr (A == Activation::relu) {
-        each<G>([&](int g) {
-            slope[g] = z[g] > zero ? one : zero;
-            z[g] = at_least<T>(z[g], T(0));
-        });
+        slope = z > zero ? one : zero;
+        return at_least<T>(z, T(0));
     } else if constexpr (A == Activation::tanh) {
-        each<G>([&](int g) { z[g] = T(2) * z[g]; });
-        exponentials<T, G>(z);
-        each<G>([&](int g) {
-            z[g] = one - T(2) / (z[g] + one);
-            slope[g] = one - z[g] * z[g];
-        });
+        const Vec<T> value = one - T(2) / (exponential<T>(T(2) * z) + one);
+        slope = one - value * value;
+        return value;
     } else {
-        each<G>([&](int g) { slope[g] = -z[g]; });
-        exponentials<T, G>(slope);
-        each<G>([&](int g) {
-            const Vec<T> gate = one / (slope[g] + one);
-            z[g] = z[g] * gate;
-            slope[g] = gate + z[g] * (one - gate);
-        });
+        const Vec<T> gate = one / (exponential<T>(-z) + one);
+        const Vec<T> value = z * gate;
+        slope = gate + value * (one - gate);
+        return value;
     }
 }
 
@@ -278,33 +269,29 @@ public:
     }
 
 private:
-    // Apply the activation in place, a square of units x rows at a time, and transpose it. The
-    // padding takes part: all activation functions leave zero at zero.
+    // Apply the activation in place and transpose the result. A short block computes its unused
+    // rows too: nothing reads them.
     template <Activation A, bool Training> void bend(Layer<T> layer, int vectors) {
-        constexpr int w = lanes<T>, g = w < 4 ? w : 4;
+        constexpr int w = lanes<T>;
+        const int end = layer.out * block_rows;
+        for (int at = 0; at < end; at += w) {
+            Vec<T> slope;
+            Vec<T> value = activate<T, A>(load<T>(layer.value + at), slope);
+            if (!Training) value = at_most<T>(at_least<T>(value, T(-1e15)), T(1e15));
+            store<T>(layer.value + at, value);
+            if (Training) store<T>(layer.slope + at, slope);
+        }
+        if (!Training) return;
         for (int u = 0; u < layer.out; u += w)
             for (int n = 0; n < vectors; ++n) {
                 Vec<T> square[w];
-                const std::ptrdiff_t at = std::ptrdiff_t(u) * block_rows + n * w;
+                const T* from = layer.value + u * block_rows + n * w;
+                T* to = layer.transposed + n * w * layer.out_padded + u;
 #pragma GCC unroll 16
-                for (int j = 0; j < w; j += g) {
-                    T* here = layer.value + at + j * block_rows;
-                    Vec<T> slope[g];
-                    each<g>([&](int i) { square[j + i] = load<T>(here + i * block_rows); });
-                    activate<T, A, g>(square + j, slope);
-                    each<g>([&](int i) {
-                        Vec<T>& value = square[j + i];
-                        if (!Training) value = at_most<T>(at_least<T>(value, T(-1e15)), T(1e15));
-                        store<T>(here + i * block_rows, value);
-                        if (Training) store<T>(layer.slope + at + (j + i) * block_rows, slope[i]);
-                    });
-                }
-                if (!Training) continue;
+                for (int j = 0; j < w; ++j) square[j] = load<T>(from + j * block_rows);
                 transpose<T>(square);
 #pragma GCC unroll 16
-                for (int j = 0; j < w; ++j)
-                    store<T>(layer.transposed + std::ptrdiff_t(n * w + j) * layer.out_padded + u,
-                             square[j]);
+                for (int j = 0; j < w; ++j) store<T>(to + j * layer.out_padded, square[j]);
             }
     }
 

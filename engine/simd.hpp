@@ -27,7 +27,10 @@ template <> struct Number<float> {
     static constexpr float exp_low = -87.0f, exp_high = 88.0f;
     static constexpr float round_magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
     static constexpr float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
-    static constexpr int exp_terms = 7, log_terms = 5;
+    static constexpr int log_terms = 5;
+    // minimax for exp(r), relative error 2e-8; the first is exactly 1, so exp(0) is too
+    static constexpr float exp_polynomial[] = {1.0f,      1.0f,         0.49999994f,  0.16666432f,
+                                               0.041668f, 0.008374171f, 0.0013843635f};
     static constexpr Int sqrt_half_bits = 0x3f3504f3, one_bits = 0x3f800000;
 };
 
@@ -37,7 +40,21 @@ template <> struct Number<double> {
     static constexpr double exp_low = -708.0, exp_high = 709.0;
     static constexpr double round_magic = 6755399441055744.0;  // 1.5 * 2^52
     static constexpr double ln2_high = 6.93145751953125e-1, ln2_low = 1.42860682030941723212e-6;
-    static constexpr int exp_terms = 13, log_terms = 12;
+    static constexpr int log_terms = 12;
+    static constexpr double exp_polynomial[] = {1.0,
+                                                1.0,
+                                                1.0 / 2,
+                                                1.0 / 6,
+                                                1.0 / 24,
+                                                1.0 / 120,
+                                                1.0 / 720,
+                                                1.0 / 5040,
+                                                1.0 / 40320,
+                                                1.0 / 362880,
+                                                1.0 / 3628800,
+                                                1.0 / 39916800,
+                                                1.0 / 479001600,
+                                                1.0 / 6227020800};
     static constexpr Int sqrt_half_bits = 0x3fe6a09e667f3bcd, one_bits = 0x3ff0000000000000;
 };
 
@@ -110,44 +127,25 @@ template <class T> MVENET_INLINE T sum(Vec<T> v) {
     return s;
 }
 
-// Apply f to each of G vectors, unrolled: chains of dependent instructions then overlap.
-template <int G, class F> MVENET_INLINE void each(F f) {
-#pragma GCC unroll 8
-    for (int g = 0; g < G; ++g) f(g);
-}
-
-// exp(x) = 2^k exp(r), |r| <= ln(2)/2, with the Taylor polynomial of exp(r): error below one unit
-// in the last place. Results saturate at both ends instead of becoming 0 or infinity. G vectors go
-// side by side, because one alone would mostly wait for itself.
-template <class T, int G, bool NeverPositive = false> MVENET_INLINE void exponentials(Vec<T>* x) {
+// exp(x) = 2^k exp(r), |r| <= ln(2)/2, and a polynomial for exp(r): error below two units in the
+// last place. Results saturate at both ends instead of becoming 0 or infinity.
+template <class T, bool NeverPositive = false> MVENET_INLINE Vec<T> exponential(Vec<T> x) {
     using N = Number<T>;
-    Vec<T> shifted[G], p[G];
-    each<G>([&](int g) {
-        x[g] = at_least<T>(x[g], N::exp_low);
-        if (!NeverPositive) x[g] = at_most<T>(x[g], N::exp_high);
-        shifted[g] = x[g] * T(1.44269504088896340736) + N::round_magic;
-    });
-    each<G>([&](int g) {
-        const Vec<T> k = shifted[g] - N::round_magic;
-        x[g] = (x[g] - k * N::ln2_high) - k * N::ln2_low;
-    });
-    double factorial = 1;
-    for (int i = 2; i <= N::exp_terms; ++i) factorial *= i;
-    each<G>([&](int g) { p[g] = splat<T>(T(1 / factorial)); });
+    x = at_least<T>(x, N::exp_low);
+    if (!NeverPositive) x = at_most<T>(x, N::exp_high);
+    const Vec<T> shifted = x * T(1.44269504088896340736) + N::round_magic;
+    const Vec<T> k = shifted - N::round_magic;
+#ifdef __FP_FAST_FMA
+    const Vec<T> r = x - k * T(0.69314718055994530942);  // the product is not rounded
+#else
+    const Vec<T> r = (x - k * N::ln2_high) - k * N::ln2_low;
+#endif
+    constexpr int degree = int(sizeof N::exp_polynomial / sizeof(T)) - 1;
+    Vec<T> p = splat<T>(N::exp_polynomial[degree]);
 #pragma GCC unroll 16
-    for (int i = N::exp_terms; i > 0; --i) {
-        factorial /= i;
-        each<G>([&](int g) { p[g] = p[g] * x[g] + T(1 / factorial); });
-    }
+    for (int i = degree - 1; i >= 0; --i) p = p * r + N::exp_polynomial[i];
     // the low bits of `shifted` hold k: added to the exponent they multiply by 2^k
-    each<G>([&](int g) {
-        x[g] = (Vec<T>)((IntVec<T>)p[g] + ((IntVec<T>)shifted[g] << N::mantissa_bits));
-    });
-}
-
-template <class T> MVENET_INLINE Vec<T> exponential(Vec<T> x) {
-    exponentials<T, 1>(&x);
-    return x;
+    return (Vec<T>)((IntVec<T>)p + ((IntVec<T>)shifted << N::mantissa_bits));
 }
 
 // log(x) for positive, normal x: x = 2^k (1 + f), log(1 + f) = 2 atanh(f / (2 + f)).
