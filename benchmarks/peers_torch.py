@@ -19,6 +19,7 @@ would take another fifth off one network's step.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import sys
@@ -28,7 +29,6 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 SIZES = (13, 40, 20, 1)
@@ -62,7 +62,7 @@ def initial_parameters(n_networks: int, seed: int = 1) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
     parameters = []
     for _ in ("mean", "variance"):
-        for fan_in, fan_out in zip(SIZES, SIZES[1:], strict=False):
+        for fan_in, fan_out in itertools.pairwise(SIZES):
             limit = np.sqrt(6 / (fan_in + fan_out))
             parameters.append(rng.uniform(-limit, limit, (n_networks, fan_in, fan_out)))
             parameters.append(np.zeros((n_networks, 1, fan_out)))
@@ -110,8 +110,8 @@ def make_trainer(
     decays = [2 * reg[..., i // 3, None, None].contiguous() for i in range(len(weights))]
 
     def subnetwork(p: list[Tensor], x: Tensor) -> Tensor:
-        h = F.elu(affine(p[1], x, p[0]), inplace=True)
-        h = F.elu(affine(p[3], h, p[2]), inplace=True)
+        h = nn.functional.elu(affine(p[1], x, p[0]), inplace=True)
+        h = nn.functional.elu(affine(p[3], h, p[2]), inplace=True)
         return affine(p[5], h, p[4])
 
     def epoch(order: Tensor) -> None:
@@ -207,8 +207,8 @@ def objective(
     """Evaluate J of DESIGN.md, section 4, for one network, as literally as it can be written."""
     outputs = []
     for p in (parameters[:6], parameters[6:]):
-        h = F.elu(X @ p[0] + p[1])
-        h = F.elu(h @ p[2] + p[3])
+        h = nn.functional.elu(X @ p[0] + p[1])
+        h = nn.functional.elu(h @ p[2] + p[3])
         outputs.append(h @ p[4] + p[5])
     mean, variance = outputs[0], torch.exp(outputs[1]) + VARIANCE_FLOOR
     loss = torch.mean(torch.log(variance) + (y - mean) ** 2 / variance)
@@ -242,7 +242,7 @@ def train_literally(
 
 def largest_difference(a: list[list[Tensor]], b: list[list[Tensor]]) -> float:
     """Compare two lists of networks; the largest absolute difference of any parameter."""
-    pairs = ((p, q) for one, other in zip(a, b, strict=True) for p, q in zip(one, other))  # noqa: B905
+    pairs = zip(itertools.chain(*a), itertools.chain(*b), strict=True)
     return max((p.detach() - q.detach()).abs().max().item() for p, q in pairs)
 
 
@@ -252,12 +252,13 @@ def require(condition: bool, message: str) -> None:
         sys.exit(f"peers_torch: {message}")
 
 
-def check_same(dtype: torch.dtype, n_networks: int = 27, epochs: int = 4) -> dict[str, object]:
+def check_same(dtype: torch.dtype, epochs: int = 4) -> dict[str, object]:
     """Train the same networks on the same batches stacked, alone and literally, and compare."""
     X, y = as_tensors(list(problem()), dtype)
     y *= 20  # wide enough that the clip acts in the first epochs
+    reg = torch.tensor(penalties(25)[[0, 4, 12, 20, 24]], dtype=dtype)
+    n_networks = len(reg)
     start = initial_parameters(n_networks)
-    reg = torch.tensor(penalties(n_networks), dtype=dtype)
     rng = np.random.default_rng(3)
     orders = torch.from_numpy(np.stack([permutations(rng, n_networks) for _ in range(epochs)]))
 
@@ -276,16 +277,14 @@ def check_same(dtype: torch.dtype, n_networks: int = 27, epochs: int = 4) -> dic
         literal.append(as_tensors([p[k] for p in start], dtype))
         clipped += train_literally(literal[k], reg[k], X, y, orders[:, k])
 
-    moved = largest_difference(
-        literal, [as_tensors([p[k] for p in start], dtype) for k in range(n_networks)]
-    )
+    untrained = [as_tensors([p[k] for p in start], dtype) for k in range(n_networks)]
     return {
         "steps": epochs * STEPS_PER_EPOCH,
         "elements_clipped": clipped,
-        "parameters_moved": moved,
+        "parameters_moved": largest_difference(literal, untrained),
         "stacked_minus_alone": largest_difference(together, alone),
         "alone_minus_literal": largest_difference(alone, literal),
-        "objective": [objective(p, r, X, y).item() for p, r in zip(literal[:3], reg, strict=False)],
+        "objective": [objective(p, r, X, y).item() for p, r in zip(literal, reg, strict=True)],
     }
 
 
@@ -304,17 +303,16 @@ def check_trains(epochs: int = 40) -> dict[str, float]:
 
 def check() -> dict[str, object]:
     """Verify that the training trains and that all ways of it give the same parameters."""
-    loss = check_trains()
+    with num_threads(1):
+        loss = check_trains()
+        same = {dtype: check_same(dtype) for dtype in (torch.float64, torch.float32)}
     require(loss["after"] < loss["before"] - 0.5, f"the loss does not fall: {loss}")
-    report: dict[str, object] = {"loss": loss}
-    for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 1e-3)):
-        same = check_same(dtype)
-        name = str(dtype).removeprefix("torch.")
-        require(same["elements_clipped"] > 0, "the clip never acted, so it was not tested")
+    for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 1e-5)):
+        require(same[dtype]["elements_clipped"] > 0, "the clip never acted, so it was not tested")
         for key in ("stacked_minus_alone", "alone_minus_literal"):
-            require(same[key] < tolerance, f"{name}: {key} is {same[key]}, above {tolerance}")
-        report[name] = same
-    return report
+            found = same[dtype][key]
+            require(found < tolerance, f"{dtype}: {key} is {found}, above {tolerance}")
+    return {"loss": loss, "float64": same[torch.float64], "float32": same[torch.float32]}
 
 
 def usable_cpus() -> int:
@@ -346,8 +344,14 @@ def main() -> None:
     parser.add_argument("--networks", type=int, default=250, help="trained at once when stacked")
     parser.add_argument("--check", action="store_true", help="verify the training, time nothing")
     options = parser.parse_args()
+    # Others at work on the machine make every figure worse: a reader should see that they were.
+    head = {
+        "library": "torch",
+        "version": torch.__version__,
+        "cpus": usable_cpus(),
+        "load_before": os.getloadavg()[0],
+    }
     report = check() if options.check else measure(options.networks, options.seconds)
-    head = {"library": "torch", "version": torch.__version__, "cpus": usable_cpus()}
     print(json.dumps({**head, **report}))
 
 

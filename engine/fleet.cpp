@@ -24,29 +24,50 @@ double weight_of(const Table& table, std::int64_t row) {
     return table.weight ? table.weight[row] : 1.0;
 }
 
-// Weighted mean and population standard deviation; a constant is centred and otherwise left alone.
-template <class Get>
-void measure(const Table& table, const Subset& subset, Get get, double& mean, double& scale) {
-    double total = 0, weights = 0, squares = 0;
-    double low = INFINITY, high = -INFINITY;
-    const double shift = get(subset.train[0]);
+// Weighted mean and population standard deviation of every column and, last, of y; a constant is
+// centred and otherwise left alone. Two passes over the rows.
+void measure(const Table& table, const Subset& subset, const Scaling& scaling) {
+    struct Column {
+        double shift = 0, low = INFINITY, high = -INFINITY, total = 0, mean = 0, squares = 0;
+    };
+    const int d = table.columns;
+    std::vector<Column> columns(std::size_t(d) + 1);
+    const auto value = [&](std::int64_t row, int j) {
+        return j < d ? table.at(row, j) : table.y[row];
+    };
+    for (int j = 0; j <= d; ++j) columns[std::size_t(j)].shift = value(subset.train[0], j);
+    double weights = 0;
     for (std::int64_t i = 0; i < subset.n_train; ++i) {
-        const double w = weight_of(table, subset.train[i]), value = get(subset.train[i]);
-        total += w * (value - shift);
+        const std::int64_t row = subset.train[i];
+        const double w = weight_of(table, row);
         weights += w;
-        low = std::min(low, value);
-        high = std::max(high, value);
+        for (int j = 0; j <= d; ++j) {
+            Column& c = columns[std::size_t(j)];
+            const double v = value(row, j);
+            c.total += w * (v - c.shift);
+            c.low = std::min(c.low, v);
+            c.high = std::max(c.high, v);
+        }
     }
-    mean = shift + total / weights;
-    scale = 1;
-    if (low == high) return;
-    const double range = high - low;  // squares of fractions of it neither overflow nor vanish
+    for (Column& c : columns) c.mean = c.shift + c.total / weights;
     for (std::int64_t i = 0; i < subset.n_train; ++i) {
-        const double d = (get(subset.train[i]) - mean) / range;
-        squares += weight_of(table, subset.train[i]) * d * d;
+        const std::int64_t row = subset.train[i];
+        const double w = weight_of(table, row);
+        for (int j = 0; j <= d; ++j) {
+            // squares of fractions of the range neither overflow nor vanish
+            Column& c = columns[std::size_t(j)];
+            const double part = (value(row, j) - c.mean) / (c.high - c.low);
+            c.squares += w * part * part;
+        }
     }
-    const double deviation = range * std::sqrt(squares / weights);
-    if (deviation > 0 && std::isfinite(deviation)) scale = deviation;
+    for (int j = 0; j <= d; ++j) {
+        const Column& c = columns[std::size_t(j)];
+        const double deviation =
+            c.low == c.high ? 0 : (c.high - c.low) * std::sqrt(c.squares / weights);
+        (j < d ? scaling.x_mean[j] : *scaling.y_mean) = c.mean;
+        (j < d ? scaling.x_scale[j] : *scaling.y_scale) =
+            deviation > 0 && std::isfinite(deviation) ? deviation : 1;
+    }
 }
 
 // The rows of a subset, standardised by its training rows.
@@ -98,16 +119,8 @@ public:
         auto prepared = shelf.prepared.lock();
         if (prepared) return prepared;
         const Scaling& scaling = scalings_[s];
-        if (!shelf.measured) {
-            for (int j = 0; j < table_.columns; ++j)
-                measure(
-                    table_, subsets_[s], [&](std::int64_t row) { return table_.at(row, j); },
-                    scaling.x_mean[j], scaling.x_scale[j]);
-            measure(
-                table_, subsets_[s], [&](std::int64_t row) { return table_.y[row]; },
-                *scaling.y_mean, *scaling.y_scale);
-            shelf.measured = true;
-        }
+        if (!shelf.measured) measure(table_, subsets_[s], scaling);
+        shelf.measured = true;
         prepared = std::make_shared<const Prepared<T>>(table_, subsets_[s], scaling);
         shelf.prepared = prepared;
         return prepared;

@@ -75,24 +75,26 @@ def stages(
     **settings: Any,
 ) -> tuple[Stage, ...]:
     """Stages of one of the paper's three strategies, for a training set of ``n_rows``."""
-    main = resolve_epochs(epochs, n_rows, batch_size)
+    if epochs == "auto":
+        epochs = epochs_within(n_rows, batch_size, *AUTO)
+    if warmup_epochs == "auto":
+        warmup_epochs = epochs_within(n_rows, batch_size, *AUTO_WARMUP)
     if strategy == "no-warmup":
-        return (Stage("joint", main, **settings),)
-    warmup = Stage("warmup", resolve_epochs(warmup_epochs, n_rows, batch_size), **settings)
+        return (Stage("joint", int(epochs), **settings),)
+    warmup = Stage("warmup", int(warmup_epochs), **settings)
     mode: Mode = "variance" if strategy == "warmup-fixed-mean" else "joint"
-    return warmup, Stage(mode, main, init_var_bias=True, **settings)
+    return warmup, Stage(mode, int(epochs), init_var_bias=True, **settings)
 
 
-# "auto": enough gradient steps for small tables, enough passes for large ones (benchmarks/default.md)
-AUTO_STEPS = 5_000
-AUTO_EPOCHS = 30
+# "auto": so many passes over the rows, within so many gradient steps (benchmarks/README.md)
+AUTO_WARMUP = (10, 1_000, 100_000)
+AUTO = (240, 4_000, 300_000)
 
 
-def resolve_epochs(epochs: int | str, n_rows: int, batch_size: int) -> int:
-    """Turn ``"auto"`` into the number of epochs for a training set of ``n_rows``."""
-    if epochs != "auto":
-        return int(epochs)
-    return max(AUTO_EPOCHS, math.ceil(AUTO_STEPS / math.ceil(n_rows / batch_size)))
+def epochs_within(n_rows: int, batch_size: int, epochs: int, least: int, most: int) -> int:
+    """Epochs that make at least ``least`` and at most ``most`` gradient steps, and at least one."""
+    batches = math.ceil(n_rows / batch_size)
+    return max(1, min(max(epochs, math.ceil(least / batches)), most // batches))
 
 
 PAPER: Mapping[str, Any] = MappingProxyType(

@@ -1,0 +1,219 @@
+"""The shape of the house (DESIGN, section 2): who may import whom, and what an import costs."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mvenet
+
+SOURCE = Path(__file__).parents[1] / "src" / "mvenet"
+LEVELS = {
+    # arrays only
+    "distributions": 0,
+    "metrics": 0,
+    "recipes": 0,
+    # knows the engine
+    "fleet": 1,
+    "progress": 1,
+    # knows scikit-learn
+    "regressor": 2,
+    "search": 2,
+    "comparison": 2,
+    "": 2,  # mvenet itself
+    # edges, imported by nobody below
+    "datasets": 3,
+    "plots": 3,
+    "report": 3,
+    "persistence": 3,
+    "onnx": 3,
+    "cli": 3,
+    "_commands": 3,
+    "demo": 3,
+    "torch": 3,
+    "__main__": 3,
+}
+OPTIONAL = {"matplotlib", "torch", "typer", "jinja2", "pandas", "rich", "polars", "skops", "onnx",
+            "onnxruntime", "dask", "distributed"}  # fmt: skip
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def module_of(path):
+    """The name within mvenet that has a level: the first part of the path, "" for mvenet itself."""
+    first = path.relative_to(SOURCE).parts[0]
+    return "" if first == "__init__.py" else first.removesuffix(".py")
+
+
+def imports(path):
+    """Full names of all that a file imports, at the top or within a function."""
+    package = ["mvenet", *path.relative_to(SOURCE).parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                submodule = base == "mvenet" and alias.name in {*LEVELS, "_engine"}
+                yield f"{base}.{alias.name}" if submodule else base
+
+
+def own_imports(path):
+    """The parts of mvenet that a file imports: "" is mvenet itself."""
+    for name in imports(path):
+        top, _, rest = name.partition(".")
+        if top == "mvenet":
+            yield rest.partition(".")[0]
+
+
+def test_every_module_has_a_level():
+    assert {module_of(path) for path in FILES} <= set(LEVELS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_point_downwards(path):
+    own = LEVELS[module_of(path)]
+    for name in own_imports(path):
+        if name == "_engine":
+            assert own in (1, 3), "only fleet and the edges know the engine"
+            continue
+        assert LEVELS[name] <= own, f"{path.name} (level {own}) imports {name} ({LEVELS[name]})"
+        if own <= 2 and path.name != "__init__.py":
+            assert name != "", f"{path.name} imports mvenet, which imports it"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_who_knows_what(path):
+    tops = {name.partition(".")[0] for name in imports(path)}
+    level = LEVELS[module_of(path)]
+    if level < 2:
+        assert "sklearn" not in tops
+    if level < 3 and module_of(path) != "progress":  # the bar is drawn by rich, if it is there
+        assert not tops & OPTIONAL
+
+
+def test_no_import_goes_in_a_circle():
+    graph = {}
+    for path in FILES:
+        graph.setdefault(module_of(path), set()).update(set(own_imports(path)) - {module_of(path)})
+    done = set()
+
+    def visit(name, way):
+        assert name not in way, " -> ".join([*way, name])
+        if name not in done:
+            for other in graph.get(name, ()):
+                visit(other, [*way, name])
+            done.add(name)
+
+    for name in graph:
+        visit(name, [])
+
+
+# --- the public face -----------------------------------------------------------------------------
+
+
+def python(code):
+    command = [sys.executable, "-W", "error", "-c", code]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+OUR_NEEDS = """
+import joblib, numpy, scipy.special, sklearn.base, sklearn.utils.validation, sklearn.exceptions
+import sklearn.utils._param_validation, sklearn.model_selection, sklearn.metrics
+"""
+
+
+def test_import_loads_nothing_that_is_optional():
+    # scikit-learn itself looks for some of these; what counts is what we add.
+    code = "before = set(sys.modules)\nimport mvenet\nprint(*set(sys.modules) - before)"
+    loaded = set(python(f"import sys\n{OUR_NEEDS}\n{code}").split())
+    assert "mvenet.regressor" in loaded
+    assert sorted({name.partition(".")[0] for name in loaded} & OPTIONAL) == []
+
+
+def test_import_is_quick():
+    clock = "time.process_time()"  # the processor's, whatever else it has to do
+    code = f"start = {clock}\nimport mvenet\nprint({clock} - start)"
+    assert min(float(python(f"import time\n{OUR_NEEDS}\n{code}")) for _ in range(2)) < 0.5
+
+
+def test_at_most_twelve_public_names():
+    assert len(mvenet.__all__) <= 12
+    assert sorted(mvenet.__all__) == sorted(set(mvenet.__all__))
+    for name in mvenet.__all__:
+        assert hasattr(mvenet, name)
+
+
+def modules():
+    found = [name for _, name, _ in pkgutil.walk_packages([str(SOURCE)], "mvenet.")]
+    return ["mvenet", *(n for n in found if not n.endswith(("_engine", "__main__")))]
+
+
+def load(name):
+    """Import a module, or skip the test if what it needs is optional and absent."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing in OPTIONAL and importlib.util.find_spec(missing) is None:
+            pytest.skip(f"{name} needs {missing}")
+        raise
+
+
+@pytest.mark.parametrize("name", modules())
+def test_every_public_object_has_a_docstring(name):
+    module = load(name)
+    assert module.__doc__
+    missing = []
+    for public in getattr(module, "__all__", []):
+        thing = getattr(module, public)
+        if not (inspect.isclass(thing) or inspect.isfunction(thing)):
+            continue
+        if not inspect.getdoc(thing):
+            missing.append(public)
+        if inspect.isclass(thing):
+            missing += [
+                f"{public}.{attribute}"
+                for attribute, value in inspect.getmembers(thing)
+                if not attribute.startswith("_")
+                and (inspect.isfunction(value) or isinstance(value, property))
+                and (getattr(value, "__module__", None) or "mvenet").startswith("mvenet")
+                and not inspect.getdoc(value)
+            ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", modules())
+def test_all_is_true(name):
+    module = load(name)
+    if name.rpartition(".")[2].startswith("_"):
+        return
+    assert hasattr(module, "__all__"), "a public module says what is public"
+    for public in module.__all__:
+        assert hasattr(module, public)
+
+
+@pytest.mark.parametrize("name", modules())
+def test_examples_in_docstrings(name, tmp_path, monkeypatch):
+    module = load(name)
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+def test_the_main_names_have_an_example():
+    for name in mvenet.__all__:
+        thing = getattr(mvenet, name)
+        if inspect.isclass(thing):
+            assert ">>> " in inspect.getdoc(thing), name
