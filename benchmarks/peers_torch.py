@@ -11,9 +11,10 @@ Run in an environment of its own (benchmarks/requirements.txt)::
 What was tried to be fair, and kept because it was faster: the fused Adam (against foreach, plain
 operations per tensor, one flat buffer), the penalties' gradient by hand instead of through autograd
 (a third off one network's step), ELU in place, plain products instead of ``nn.Module``,
-``index_select`` instead of indexing, NumPy's permutations instead of ``rand().argsort()``.
-Only public functions are used; the private ``torch._fused_adam_`` without the optimizer around it
-would take another fifth off one network's step.
+``autograd.grad`` instead of ``backward``, ``index_select`` instead of indexing, NumPy's permutations
+instead of ``rand().argsort()``. Left out: the private ``torch._fused_adam_`` without the optimizer
+around it (another fifth off one network's step), and ``torch.compile``, which needs a C++ compiler
+(about a seventh off the stack's).
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def make_trainer(
     for parameter in parameters:
         parameter.requires_grad_()
     optimizer = torch.optim.Adam(parameters, LEARNING_RATE, BETAS, EPSILON, fused=True)
-    weights = parameters[::2]
+    weights = [parameter.detach() for parameter in parameters[::2]]
     decays = [2 * reg[..., i // 3, None, None].contiguous() for i in range(len(weights))]
 
     def subnetwork(p: list[Tensor], x: Tensor) -> Tensor:
@@ -125,12 +126,11 @@ def make_trainer(
             terms = variance.log() + (target - mean).square() / variance
             # The sum over networks: each gets the gradient of its own mean over the batch.
             loss = terms.mean() if alone else terms.sum() / x.shape[-2]
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            with torch.no_grad():
-                for weight, decay in zip(weights, decays, strict=True):
-                    weight.grad.addcmul_(weight, decay)
-            nn.utils.clip_grad_value_(parameters, CLIP)
+            gradients = torch.autograd.grad(loss, parameters)
+            for gradient, weight, decay in zip(gradients[::2], weights, decays, strict=True):
+                gradient.addcmul_(weight, decay)
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.grad = gradient.clamp_(-CLIP, CLIP)
             optimizer.step()
 
     return epoch

@@ -91,9 +91,8 @@ def user_times() -> None:
         start = time.perf_counter()
         model = MVERegressor(random_state=seed).fit(X, y)
         fits.append(time.perf_counter() - start)
-    print(
-        f"\nMVERegressor().fit on 500 x 13: {np.median(fits):.2f} s ({min(fits):.2f} to {max(fits):.2f})"
-    )
+    print("\nMVERegressor().fit on 500 x 13:", end=" ")
+    print(f"{np.median(fits):.2f} s ({min(fits):.2f} to {max(fits):.2f})")
     big = np.random.default_rng(1).standard_normal((1_000_000, INPUTS))
     model.set_params(n_jobs=1)
     rates = []

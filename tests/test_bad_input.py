@@ -163,6 +163,14 @@ def test_bad_weights(bad, match):
     assert_refused(ValueError, match, sample_weight=bad)
 
 
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_weights_that_vanish_beside_the_others_are_zero(early_stopping):
+    w = np.where(np.arange(60) % 2, 1e-300, 1e300)
+    model = fast(early_stopping=early_stopping).fit(X, Y, w)
+    expected = fast(early_stopping=early_stopping).fit(X[::2], Y[::2])
+    assert model.predict(X).tobytes() == expected.predict(X).tobytes()
+
+
 def test_a_column_vector_is_taken_with_scikit_learns_warning():
     with pytest.warns(DataConversionWarning, match="column-vector y was passed"):
         model = fast().fit(X, Y[:, None])

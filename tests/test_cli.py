@@ -23,7 +23,13 @@ def test_demo_prints_tables_and_draws(quick, tmp_path):
     picture = tmp_path / "sine.png"
     result = runner.invoke(_commands.app, ["demo", "--picture", str(picture)])
     assert result.exit_code == 0, result.output
-    for word in ("RMSE", "log-likelihood", "coverage", "constant variance", "plain MSE mean"):
+    for word in (
+        "RMSE",
+        "log-likelihood",
+        "interval covers",
+        "constant variance",
+        "plain MSE mean",
+    ):
         assert word in result.output
     assert picture.read_bytes().startswith(b"\x89PNG")
 

@@ -3,7 +3,8 @@
 from mvenet import recipes
 from mvenet.distributions import Normal, NormalMixture
 from mvenet.regressor import MVERegressor
+from mvenet.search import MVERegressorCV
 
 __version__ = "0.1.0"
 
-__all__ = ["MVERegressor", "Normal", "NormalMixture", "recipes"]
+__all__ = ["MVERegressor", "MVERegressorCV", "Normal", "NormalMixture", "recipes"]

@@ -82,7 +82,7 @@ def demo(
 def _print_scores(title: str, scores: Sequence[Score]) -> None:
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("model")
-    for heading in ("RMSE", "log-likelihood", "coverage of the 90 % interval"):
+    for heading in ("RMSE", "log-likelihood", "90 % interval covers"):
         table.add_column(heading, justify="right")
     for s in scores:
         table.add_row(s.model, f"{s.rmse:.4g}", f"{s.loglik:.3f}", f"{100 * s.coverage:.1f} %")

@@ -11,21 +11,34 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mvenet import _engine
+from mvenet.progress import steps_bar
 from mvenet.recipes import Architecture, Stage, Training
 
-__all__ = ["Fleet", "Network", "Networks", "effective_threads", "network_seed", "train"]
+__all__ = [
+    "Fleet",
+    "Network",
+    "Networks",
+    "Request",
+    "drive",
+    "effective_threads",
+    "join",
+    "network_seed",
+    "train",
+]
 
 Rows = NDArray[np.int64]
 Progress = Callable[[int], object]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -86,6 +99,13 @@ class Networks:
         )
 
 
+def join(parts: Sequence[Networks]) -> Networks:
+    """Networks of one architecture, one after the other."""
+    names = ("parameters", "x_mean", "x_scale", "y_mean", "y_scale")
+    arrays = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
+    return Networks(parts[0].architecture, *arrays)
+
+
 @dataclass(frozen=True)
 class Fleet:
     """What :func:`train` returns: networks in the order asked for, and how it went.
@@ -105,6 +125,10 @@ class Fleet:
     diverged: NDArray[np.bool_]
     history: list[list[NDArray[np.float32]]]
     steps: int
+
+    def __getitem__(self, part: slice) -> Fleet:
+        """Some of the networks, with the steps of all."""
+        return Fleet(self.networks[part], self.diverged[part], self.history[part], self.steps)
 
 
 def train(
@@ -180,6 +204,98 @@ def train(
         history=history,
         steps=int(result["steps"].sum()),
     )
+
+
+@dataclass(frozen=True)
+class Request:
+    """Networks that a fit needs before it can go on; the arguments of :func:`train`."""
+
+    subsets: Sequence[tuple[Rows, Rows]]
+    networks: Sequence[Network]
+    architecture: Architecture
+    training: Training
+    record_history: bool = False
+
+
+def drive(
+    X: NDArray[Any],
+    y: NDArray[np.float64],
+    sample_weight: NDArray[np.float64] | None,
+    fits: Sequence[Generator[Request, Fleet, T]],
+    *,
+    threads: int = 1,
+    verbose: int = 0,
+) -> list[T]:
+    """Run several fits on the same rows side by side, and return what each returns.
+
+    A fit is a generator that yields requests and is sent their fleets. The requests of one round
+    become one fleet for each architecture, so that what two fits have in common is trained once.
+    """
+    waiting = {i: next(fit) for i, fit in enumerate(fits)}
+    results: dict[int, T] = {}
+    while waiting:
+        groups = defaultdict(list)
+        for i, request in waiting.items():
+            groups[request.architecture, request.training].append(i)
+        answers: dict[int, Fleet] = {}
+        for members in groups.values():
+            requests = [waiting[i] for i in members]
+            fleets = _train_together(X, y, sample_weight, requests, threads, verbose)
+            answers.update(zip(members, fleets, strict=True))
+        waiting = {}
+        for i, answer in answers.items():
+            try:
+                waiting[i] = fits[i].send(answer)
+            except StopIteration as end:
+                results[i] = end.value
+    return [results[i] for i in range(len(fits))]
+
+
+def _train_together(
+    X: NDArray[Any],
+    y: NDArray[np.float64],
+    sample_weight: NDArray[np.float64] | None,
+    requests: Sequence[Request],
+    threads: int,
+    verbose: int,
+) -> list[Fleet]:
+    """One fleet for requests of one architecture, cut up again."""
+    subsets: dict[tuple[bytes, bytes], int] = {}
+    rows: list[tuple[Rows, Rows]] = []
+    networks: list[Network] = []
+    for request in requests:
+        numbers = []
+        for train_rows, valid_rows in request.subsets:
+            subset = _row_numbers(train_rows), _row_numbers(valid_rows)
+            key = subset[0].tobytes(), subset[1].tobytes()
+            if key not in subsets:
+                subsets[key] = len(rows)
+                rows.append(subset)
+            numbers.append(subsets[key])
+        networks += [
+            dataclasses.replace(network, subset=numbers[network.subset])
+            for network in request.networks
+        ]
+    first = requests[0]
+    total = planned_steps(networks, rows, first.training.batch_size)
+    with steps_bar("training", total, verbose) as progress:
+        whole = train(
+            X,
+            y,
+            sample_weight,
+            rows,
+            networks,
+            architecture=first.architecture,
+            training=first.training,
+            threads=threads,
+            record_history=any(request.record_history for request in requests),
+            progress=progress,
+        )
+    parts, start = [], 0
+    for request in requests:
+        parts.append(whole[start : start + len(request.networks)])
+        start += len(request.networks)
+    return parts
 
 
 def planned_steps(

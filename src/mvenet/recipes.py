@@ -120,7 +120,7 @@ DEFAULT: Mapping[str, Any] = MappingProxyType(
         **PAPER,
         "epochs": "auto",
         "warmup_epochs": "auto",
-        "learning_rate": 5e-3,
+        "learning_rate": 1e-2,
         "schedule": "cosine",
         "init_var": "constant",
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Generator
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -16,9 +18,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from mvenet import fleet, recipes
 from mvenet.distributions import Normal, NormalMixture
-from mvenet.progress import steps_bar
 
-__all__ = ["DistributionRegressor", "MVERegressor"]
+__all__ = ["DistributionRegressor", "MVERegressor", "NetworkSettings"]
 
 _SMALLEST_STD = np.finfo(np.float64).tiny
 
@@ -27,6 +28,7 @@ class DistributionRegressor(RegressorMixin, BaseEstimator):
     """What every estimator of ours can do once ``networks_`` is there: all ways to predict."""
 
     networks_: fleet.Networks
+    scale_: float = 1.0  # factor on all standard deviations
     n_jobs: int | None
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -48,7 +50,7 @@ class DistributionRegressor(RegressorMixin, BaseEstimator):
         table: NDArray[Any] = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         threads = fleet.effective_threads(self.n_jobs)
         means, stds = self.networks_.predict(table, threads=threads)
-        stds = np.maximum(stds, _SMALLEST_STD)
+        stds = np.maximum(self.scale_ * stds, _SMALLEST_STD)
         return Normal(means[0], stds[0]) if len(means) == 1 else NormalMixture(means, stds)
 
     def predict(
@@ -104,91 +106,28 @@ class DistributionRegressor(RegressorMixin, BaseEstimator):
         return self.predict_dist(X).ppf(np.atleast_1d(np.asarray(quantiles, dtype=np.float64)))
 
 
-class MVERegressor(DistributionRegressor):
-    """Mean-variance network: regression that says how sure it is.
+class NetworkSettings(DistributionRegressor, ABC):
+    """The parameters that say how networks are built and trained, and what follows from them."""
 
-    Two networks share the inputs: one predicts the mean, the other the log-variance of y. They are
-    trained on the Gaussian likelihood as Sluijterman, Cator and Heskes show they must be: first the
-    mean alone at constant variance, then both, each with a penalty of its own.
-
-    Parameters
-    ----------
-    hidden_mean : tuple of int, default=(40, 20)
-        Hidden units of the mean network, a number a layer; ``()`` is a linear mean.
-    hidden_var : tuple of int or None, default=(40, 20)
-        The same for the log-variance; ``()`` is linear in the inputs, None a constant.
-    activation : {"elu", "relu", "tanh", "silu"}, default="elu"
-        Activation of the hidden units.
-    strategy : {"warmup", "warmup-fixed-mean", "no-warmup"}, default="warmup"
-        Train the mean, then both networks; the mean, then only the variance; or both at once, which
-        is what most libraries do and what fails on some data.
-    objective : {"nll", "beta-nll", "faithful"}, default="nll"
-        Gaussian negative log-likelihood; the same weighted by the variance to the power of ``beta``
-        (Seitzer et al.); or plain residuals for the mean with the likelihood for the variance.
-    beta : float, default=0.5
-        Exponent of ``objective="beta-nll"``.
-    reg_mean : float, default=1e-3
-        Penalty on the squared weights of the mean network, in units of standardised y.
-    reg_var : float or "auto", default="auto"
-        The same for the variance network; "auto" is ten times ``reg_mean``, the paper's advice when
-        a search is too dear. :class:`MVERegressorCV` chooses both.
-    epochs, warmup_epochs : int or "auto", default="auto"
-        Passes over the rows after and during the warm-up. "auto" thinks in gradient steps, so that
-        a hundred rows are trained as thoroughly as a hundred thousand.
-    batch_size : int, default=32
-        Rows in a gradient step.
-    learning_rate : float, default=5e-3
-        Of Adam, at the start of each stage.
-    schedule : {"cosine", "constant"}, default="cosine"
-        Whether the learning rate falls to zero along half a cosine within each stage.
-    clip_value : float or None, default=5.0
-        Limit on each element of the gradient.
-    init_var : {"constant", "glorot"}, default="constant"
-        Start of the variance network: exactly constant, or with random output weights as in the
-        paper's own code.
-    n_members : int, default=1
-        Networks with different random starts; their predictions are averaged as a mixture
-        (a deep ensemble).
-    early_stopping : bool, default=False
-        Hold out rows, stop a stage when their likelihood no longer improves, and keep the best
-        weights.
-    validation_fraction : float, default=0.1
-        Share of the rows held out for early stopping.
-    n_iter_no_change : int, default=20
-        Epochs without improvement after which early stopping ends a stage.
-    n_jobs : int or None, default=None
-        Threads; None takes all that are free. The result does not depend on it.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of starts, batches and held-out rows.
-    verbose : int, default=0
-        1 shows a progress bar (needs rich).
-
-    Attributes
-    ----------
-    networks_ : mvenet.fleet.Networks
-        The trained networks as arrays.
-    history_ : dict of ndarray
-        Columns ``member``, ``stage``, ``epoch``, ``nll`` and ``validation_nll`` (mean negative
-        log-likelihood a row, in units of y; NaN without validation rows). Loads into a DataFrame.
-    reg_var_ : float
-        The variance penalty used.
-    n_steps_ : int
-        Gradient steps done.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, only if X had names
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mvenet import MVERegressor
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(-1, 1, (500, 1))
-    >>> y = X[:, 0] ** 2 + (0.1 + 0.2 * X[:, 0] ** 2) * rng.standard_normal(500)
-    >>> model = MVERegressor(random_state=0).fit(X, y)
-    >>> mean, std = model.predict([[0.0], [1.0]], return_std=True)
-    >>> bool(std[0] < std[1])
-    True
-    """
+    hidden_mean: tuple[int, ...]
+    hidden_var: tuple[int, ...] | None
+    activation: str
+    strategy: str
+    objective: str
+    beta: float
+    epochs: int | str
+    warmup_epochs: int | str
+    batch_size: int
+    learning_rate: float
+    schedule: str
+    clip_value: float | None
+    init_var: str
+    n_members: int
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    random_state: Any
+    verbose: int
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's own form)
         "hidden_mean": ["array-like"],
@@ -197,8 +136,6 @@ class MVERegressor(DistributionRegressor):
         "strategy": [StrOptions({"no-warmup", "warmup", "warmup-fixed-mean"})],
         "objective": [StrOptions({"nll", "beta-nll", "faithful"})],
         "beta": [Interval(Real, 0, 1, closed="both")],
-        "reg_mean": [Interval(Real, 0, None, closed="left")],
-        "reg_var": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "epochs": [Interval(Integral, 1, 10**9, closed="both"), StrOptions({"auto"})],
         "warmup_epochs": [Interval(Integral, 1, 10**9, closed="both"), StrOptions({"auto"})],
         "batch_size": [Interval(Integral, 1, 2**31 - 1, closed="both")],
@@ -214,54 +151,6 @@ class MVERegressor(DistributionRegressor):
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
     }
-
-    def __init__(
-        self,
-        hidden_mean: tuple[int, ...] = (40, 20),
-        hidden_var: tuple[int, ...] | None = (40, 20),
-        activation: str = "elu",
-        strategy: str = "warmup",
-        objective: str = "nll",
-        beta: float = 0.5,
-        reg_mean: float = 1e-3,
-        reg_var: float | str = "auto",
-        epochs: int | str = "auto",
-        warmup_epochs: int | str = "auto",
-        batch_size: int = 32,
-        learning_rate: float = 5e-3,
-        schedule: str = "cosine",
-        clip_value: float | None = 5.0,
-        init_var: str = "constant",
-        n_members: int = 1,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 20,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.hidden_mean = hidden_mean
-        self.hidden_var = hidden_var
-        self.activation = activation
-        self.strategy = strategy
-        self.objective = objective
-        self.beta = beta
-        self.reg_mean = reg_mean
-        self.reg_var = reg_var
-        self.epochs = epochs
-        self.warmup_epochs = warmup_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.clip_value = clip_value
-        self.init_var = init_var
-        self.n_members = n_members
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -279,37 +168,21 @@ class MVERegressor(DistributionRegressor):
         self
         """
         self.__dict__.pop("networks_", None)  # a fit that is interrupted leaves nothing half-fitted
-        architecture, training = self._architecture(), self._training()
         table, target, weight, rows = check_table(self, X, y, sample_weight)
-        entropy = seed_entropy(self.random_state)
-        train_rows, valid_rows = self._split(rows, entropy)
-        reg_var = 10 * self.reg_mean if self.reg_var == "auto" else float(self.reg_var)
-        stages = self._stages(len(train_rows), self.reg_mean, reg_var)
-        networks = [
-            fleet.Network(stages, fleet.network_seed(entropy, 0, member))
-            for member in range(self.n_members)
-        ]
-        subsets = [(train_rows, valid_rows)]
-        total = fleet.planned_steps(networks, subsets, self.batch_size)
-        with steps_bar("training", total, self.verbose) as progress:
-            result = fleet.train(
-                table,
-                target,
-                weight,
-                subsets,
-                networks,
-                architecture=architecture,
-                training=training,
-                threads=fleet.effective_threads(self.n_jobs),
-                record_history=True,
-                progress=progress,
-            )
-        kept = self._without_diverged(result)
-        self.history_ = history_columns(result, stages)
-        self.reg_var_ = reg_var
-        self.n_steps_ = result.steps
-        self.networks_ = kept
+        threads = fleet.effective_threads(self.n_jobs)
+        fitting = self._fitting(table, target, weight, rows)
+        fleet.drive(table, target, weight, [fitting], threads=threads, verbose=self.verbose)
         return self
+
+    @abstractmethod
+    def _fitting(
+        self,
+        X: NDArray[Any],
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64] | None,
+        rows: fleet.Rows,
+    ) -> Generator[fleet.Request, fleet.Fleet, Self]:
+        """Ask for networks, and set the fitted attributes when they are there."""
 
     def _architecture(self) -> recipes.Architecture:
         return recipes.Architecture(
@@ -371,6 +244,173 @@ class MVERegressor(DistributionRegressor):
                 stacklevel=3,
             )
         return result.networks[~result.diverged]
+
+
+class MVERegressor(NetworkSettings):
+    """Mean-variance network: regression that says how sure it is.
+
+    Two networks share the inputs: one predicts the mean, the other the log-variance of y. They are
+    trained on the Gaussian likelihood as Sluijterman, Cator and Heskes show they must be: first the
+    mean alone at constant variance, then both, each with a penalty of its own.
+
+    Parameters
+    ----------
+    hidden_mean : tuple of int, default=(40, 20)
+        Hidden units of the mean network, a number a layer; ``()`` is a linear mean.
+    hidden_var : tuple of int or None, default=(40, 20)
+        The same for the log-variance; ``()`` is linear in the inputs, None a constant.
+    activation : {"elu", "relu", "tanh", "silu"}, default="elu"
+        Activation of the hidden units.
+    strategy : {"warmup", "warmup-fixed-mean", "no-warmup"}, default="warmup"
+        Train the mean, then both networks; the mean, then only the variance; or both at once, which
+        is what most libraries do and what fails on some data.
+    objective : {"nll", "beta-nll", "faithful"}, default="nll"
+        Gaussian negative log-likelihood; the same weighted by the variance to the power of ``beta``
+        (Seitzer et al.); or plain residuals for the mean with the likelihood for the variance.
+    beta : float, default=0.5
+        Exponent of ``objective="beta-nll"``.
+    reg_mean : float, default=1e-2
+        Penalty on the squared weights of the mean network, in units of standardised y. The default
+        is on the careful side: too small a penalty costs more likelihood than too large a one.
+    reg_var : float or "auto", default="auto"
+        The same for the variance network; "auto" is ten times ``reg_mean``, the paper's advice when
+        a search is too dear. :class:`MVERegressorCV` chooses both.
+    epochs, warmup_epochs : int or "auto", default="auto"
+        Passes over the rows after and during the warm-up. "auto" thinks in gradient steps, so that
+        a hundred rows are trained as thoroughly as a hundred thousand.
+    batch_size : int, default=32
+        Rows in a gradient step.
+    learning_rate : float, default=1e-2
+        Of Adam, at the start of each stage.
+    schedule : {"cosine", "constant"}, default="cosine"
+        Whether the learning rate falls to zero along half a cosine within each stage.
+    clip_value : float or None, default=5.0
+        Limit on each element of the gradient.
+    init_var : {"constant", "glorot"}, default="constant"
+        Start of the variance network: exactly constant, or with random output weights as in the
+        paper's own code.
+    n_members : int, default=1
+        Networks with different random starts; their predictions are averaged as a mixture
+        (a deep ensemble).
+    early_stopping : bool, default=False
+        Hold out rows, stop a stage when their likelihood no longer improves, and keep the best
+        weights.
+    validation_fraction : float, default=0.1
+        Share of the rows held out for early stopping.
+    n_iter_no_change : int, default=20
+        Epochs without improvement after which early stopping ends a stage.
+    n_jobs : int or None, default=None
+        Threads; None takes all that are free. The result does not depend on it.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of starts, batches and held-out rows.
+    verbose : int, default=0
+        1 shows a progress bar (needs rich).
+
+    Attributes
+    ----------
+    networks_ : mvenet.fleet.Networks
+        The trained networks as arrays.
+    history_ : dict of ndarray
+        Columns ``member``, ``stage``, ``epoch``, ``nll`` and ``validation_nll`` (mean negative
+        log-likelihood a row, in units of y; NaN without validation rows). Loads into a DataFrame.
+    reg_var_ : float
+        The variance penalty used.
+    n_steps_ : int
+        Gradient steps done.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, only if X had names
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mvenet import MVERegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (500, 1))
+    >>> y = X[:, 0] ** 2 + (0.1 + 0.2 * X[:, 0] ** 2) * rng.standard_normal(500)
+    >>> model = MVERegressor(random_state=0).fit(X, y)
+    >>> mean, std = model.predict([[0.0], [1.0]], return_std=True)
+    >>> bool(std[0] < std[1])
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's own form)
+        **NetworkSettings._parameter_constraints,
+        "reg_mean": [Interval(Real, 0, None, closed="left")],
+        "reg_var": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+    }
+
+    def __init__(
+        self,
+        hidden_mean: tuple[int, ...] = (40, 20),
+        hidden_var: tuple[int, ...] | None = (40, 20),
+        activation: str = "elu",
+        strategy: str = "warmup",
+        objective: str = "nll",
+        beta: float = 0.5,
+        reg_mean: float = 1e-2,
+        reg_var: float | str = "auto",
+        epochs: int | str = "auto",
+        warmup_epochs: int | str = "auto",
+        batch_size: int = 32,
+        learning_rate: float = 1e-2,
+        schedule: str = "cosine",
+        clip_value: float | None = 5.0,
+        init_var: str = "constant",
+        n_members: int = 1,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 20,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.hidden_mean = hidden_mean
+        self.hidden_var = hidden_var
+        self.activation = activation
+        self.strategy = strategy
+        self.objective = objective
+        self.beta = beta
+        self.reg_mean = reg_mean
+        self.reg_var = reg_var
+        self.epochs = epochs
+        self.warmup_epochs = warmup_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.clip_value = clip_value
+        self.init_var = init_var
+        self.n_members = n_members
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fitting(
+        self,
+        X: NDArray[Any],
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64] | None,
+        rows: fleet.Rows,
+    ) -> Generator[fleet.Request, fleet.Fleet, Self]:
+        entropy = seed_entropy(self.random_state)
+        subset = self._split(rows, entropy)
+        reg_var = 10 * self.reg_mean if self.reg_var == "auto" else float(self.reg_var)
+        stages = self._stages(len(subset[0]), self.reg_mean, reg_var)
+        networks = [
+            fleet.Network(stages, fleet.network_seed(entropy, 0, member))
+            for member in range(self.n_members)
+        ]
+        result = yield fleet.Request(
+            [subset], networks, self._architecture(), self._training(), record_history=True
+        )
+        networks_ = self._without_diverged(result)
+        self.history_ = history_columns(result, stages)
+        self.reg_var_ = reg_var
+        self.n_steps_ = result.steps
+        self.networks_ = networks_
+        return self
 
 
 def hidden_units(name: str, value: Any) -> tuple[int, ...]:

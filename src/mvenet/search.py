@@ -1,0 +1,413 @@
+"""MVERegressorCV: both penalties by cross-validation, in one fleet."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Generator
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize_scalar
+from scipy.stats import rankdata
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold, check_cv
+from sklearn.utils._param_validation import StrOptions
+
+from mvenet import fleet
+from mvenet.distributions import NormalMixture
+from mvenet.regressor import NetworkSettings, seed_entropy
+
+__all__ = ["MVERegressorCV"]
+
+Array = NDArray[np.float64]
+Pair = tuple[float, float]
+GRID = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+
+
+class MVERegressorCV(NetworkSettings):
+    """Mean-variance networks with both penalties chosen by cross-validation.
+
+    Networks are trained for every pair of penalties and every fold, all in one fleet; the pair with
+    the highest log-likelihood on the rows left out is chosen (Algorithm 1 of the paper). A warm-up
+    depends on no variance penalty, so one serves all of them.
+
+    Parameters
+    ----------
+    reg_mean, reg_var : list of float, default=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+        Penalties to try on the squared weights of the mean and of the variance network.
+    selection : {"separate", "equal", "ratio"}, default="separate"
+        Try all pairs; only equal ones (the values that both grids hold); or each ``reg_mean`` with
+        a ``reg_var`` ten times as large, the paper's advice when a search is too dear.
+    cv : int, splitter or iterable, default=10
+        Folds. A number means that many shuffled ones.
+    final : {"folds", "refit"}, default="folds"
+        What to keep: the networks of the chosen pair, each trained without one fold, as a mixture;
+        or new networks trained on all rows.
+    scale : bool, default=True
+        Multiply all standard deviations by the one factor that maximises the likelihood of the rows
+        left out, and choose the pair by the likelihood after its factor. Without it a search shies
+        away from small mean penalties, whose means are best but whose variances are too small in a
+        way that one number mends. False is exactly the paper's rule.
+    n_members : int, default=4
+        Networks with different random starts: for each fold with ``final="folds"``, in all with
+        ``final="refit"``. The search itself uses one for each pair and fold.
+    hidden_mean, hidden_var, activation, strategy, objective, beta, epochs, warmup_epochs, \
+batch_size, learning_rate, schedule, clip_value, init_var, early_stopping, validation_fraction, \
+n_iter_no_change, n_jobs, random_state, verbose
+        As in :class:`MVERegressor`.
+
+    Attributes
+    ----------
+    best_reg_mean_, best_reg_var_ : float
+        The chosen pair.
+    best_score_ : float
+        Its score: mean over the folds of the mean log-likelihood of the rows left out, in units
+        of y, after the factor if ``scale``.
+    scale_ : float
+        The factor on all standard deviations; 1 without ``scale``.
+    cv_results_ : dict of ndarray
+        As in ``GridSearchCV``, with the score of each fold, and the column ``scale``;
+        loads into a DataFrame. Networks that diverged score -inf.
+    oof_mean_, oof_std_ : ndarray of shape (n,)
+        Prediction for each row by networks that were not trained on it; NaN for rows of weight
+        zero and rows that no fold leaves out.
+    networks_ : mvenet.fleet.Networks
+        The final networks as arrays.
+    n_splits_ : int
+    n_steps_ : int
+        Gradient steps done, shared ones counted once.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, only if X had names
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mvenet import MVERegressorCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (200, 1))
+    >>> y = X[:, 0] ** 2 + (0.1 + 0.2 * X[:, 0] ** 2) * rng.standard_normal(200)
+    >>> model = MVERegressorCV(reg_mean=[1e-3, 1e-2, 1e-1], cv=5, random_state=0).fit(X, y)
+    >>> mean, std = model.predict([[0.0], [1.0]], return_std=True)
+    >>> bool(std[0] < std[1])
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's own form)
+        **NetworkSettings._parameter_constraints,
+        "reg_mean": ["array-like"],
+        "reg_var": ["array-like"],
+        "selection": [StrOptions({"separate", "equal", "ratio"})],
+        "cv": ["cv_object"],
+        "final": [StrOptions({"folds", "refit"})],
+        "scale": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        reg_mean: ArrayLike = GRID,
+        reg_var: ArrayLike = GRID,
+        selection: str = "separate",
+        cv: Any = 10,
+        final: str = "folds",
+        scale: bool = True,
+        n_members: int = 4,
+        hidden_mean: tuple[int, ...] = (40, 20),
+        hidden_var: tuple[int, ...] | None = (40, 20),
+        activation: str = "elu",
+        strategy: str = "warmup",
+        objective: str = "nll",
+        beta: float = 0.5,
+        epochs: int | str = "auto",
+        warmup_epochs: int | str = "auto",
+        batch_size: int = 32,
+        learning_rate: float = 1e-2,
+        schedule: str = "cosine",
+        clip_value: float | None = 5.0,
+        init_var: str = "constant",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 20,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.reg_mean = reg_mean
+        self.reg_var = reg_var
+        self.selection = selection
+        self.cv = cv
+        self.final = final
+        self.scale = scale
+        self.n_members = n_members
+        self.hidden_mean = hidden_mean
+        self.hidden_var = hidden_var
+        self.activation = activation
+        self.strategy = strategy
+        self.objective = objective
+        self.beta = beta
+        self.epochs = epochs
+        self.warmup_epochs = warmup_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.clip_value = clip_value
+        self.init_var = init_var
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fitting(
+        self,
+        X: NDArray[Any],
+        y: Array,
+        weight: Array | None,
+        rows: fleet.Rows,
+    ) -> Generator[fleet.Request, fleet.Fleet, Self]:
+        pairs = self._pairs()
+        entropy = seed_entropy(self.random_state)
+        folds = self._folds(X, y, rows, entropy)
+        k = len(folds)
+        subsets = [self._split(train, entropy) for train, _ in folds]
+        settings = self._architecture(), self._training()
+
+        def of_folds(pair: Pair, member: int) -> list[fleet.Network]:
+            return [
+                fleet.Network(
+                    self._stages(len(subset[0]), *pair),
+                    fleet.network_seed(entropy, fold, member),
+                    fold,
+                )
+                for fold, subset in enumerate(subsets)
+            ]
+
+        searched = yield fleet.Request(
+            subsets, [n for p in pairs for n in of_folds(p, 0)], *settings
+        )
+        left_out = _LeftOut(X, y, weight, folds)
+        verdicts = []
+        for i in range(len(pairs)):
+            part = slice(i * k, (i + 1) * k)
+            if searched.diverged[part].any():
+                verdicts.append(_Verdict(np.full(k, -np.inf), 1.0))
+            else:
+                verdicts.append(left_out.judge([searched.networks[part]], self.scale))
+        best = _strongest_of_the_best([v.score for v in verdicts])
+        if not np.isfinite(verdicts[best].score):
+            raise ValueError(
+                f"All {len(pairs)} penalty pairs diverged: lower learning_rate (now "
+                f"{self.learning_rate}) or clip_value (now {self.clip_value})."
+            )
+
+        # Members beyond the first are trained for the chosen pair only. With final="refit" those
+        # of the folds serve the factor alone: it must come from as many members as it is used on.
+        refit = self.final == "refit"
+        extra = 0 if refit and not self.scale else self.n_members - 1
+        more = [n for member in range(1, extra + 1) for n in of_folds(pairs[best], member)]
+        if refit:
+            subsets = [*subsets, self._split(rows, entropy)]
+            stages = self._stages(len(subsets[-1][0]), *pairs[best])
+            more += [
+                fleet.Network(stages, fleet.network_seed(entropy, k, member), k)
+                for member in range(self.n_members)
+            ]
+        groups = [searched.networks[best * k : (best + 1) * k]]
+        steps = searched.steps
+        if more:
+            added = yield fleet.Request(subsets, more, *settings)
+            steps += added.steps
+            whole = [m for m in range(extra) if not added.diverged[m * k : (m + 1) * k].any()]
+            groups += [added.networks[m * k : (m + 1) * k] for m in whole]
+            if refit:
+                final = self._without_diverged(added[extra * k :])
+            elif len(whole) < extra:
+                _warn_of_lost_members(extra - len(whole), self.n_members, self.learning_rate)
+        self._set_results(pairs, verdicts, best)
+        self.scale_ = left_out.judge(groups, self.scale).scale if more else verdicts[best].scale
+        self.oof_mean_, self.oof_std_ = left_out.moments(groups, self.scale_, len(y))
+        self.n_splits_ = k
+        self.n_steps_ = steps
+        self.networks_ = final if refit else fleet.join(groups)
+        return self
+
+    def _pairs(self) -> list[Pair]:
+        """Pairs to try, the weakest penalties first."""
+        means, variances = _grid("reg_mean", self.reg_mean), _grid("reg_var", self.reg_var)
+        if self.selection == "separate":
+            return list(itertools.product(means, variances))
+        if self.selection == "ratio":
+            return [(value, 10 * value) for value in means]
+        both = [(value, value) for value in means if value in variances]
+        if not both:
+            raise ValueError(
+                "selection='equal' needs values that reg_mean and reg_var have in common: got "
+                f"{self.reg_mean!r} and {self.reg_var!r}."
+            )
+        return both
+
+    def _folds(
+        self, X: NDArray[Any], y: Array, rows: fleet.Rows, entropy: Any
+    ) -> list[tuple[fleet.Rows, fleet.Rows]]:
+        """Training and left-out rows of each fold, as row numbers of the table."""
+        cv = self.cv
+        if isinstance(cv, Integral):
+            seed = fleet.network_seed(entropy, 0, -1 & 0xFFFFFFFF) & 0xFFFFFFFF
+            cv = KFold(int(cv), shuffle=True, random_state=seed)
+        folds = [(rows[a], rows[b]) for a, b in check_cv(cv).split(X[rows], y[rows])]
+        for number, (train, test) in enumerate(folds):
+            if len(train) < 2 or len(test) < 1:
+                raise ValueError(
+                    f"cv gives fold {number} {len(train)} rows to train on and {len(test)} to "
+                    "leave out: it needs at least 2 and 1."
+                )
+        if not folds:
+            raise ValueError(f"cv={self.cv!r} gives no folds: use a splitter that has some.")
+        return folds
+
+    def _set_results(self, pairs: list[Pair], verdicts: list[_Verdict], best: int) -> None:
+        """Set everything that is told about the search, as GridSearchCV does."""
+        scores = np.array([v.fold_scores for v in verdicts])
+        mean = np.array([v.score for v in verdicts])
+        columns: dict[str, Any] = {
+            "param_reg_mean": np.ma.masked_array([p[0] for p in pairs]),
+            "param_reg_var": np.ma.masked_array([p[1] for p in pairs]),
+            "params": [{"reg_mean": p[0], "reg_var": p[1]} for p in pairs],
+        }
+        columns |= {f"split{i}_test_score": scores[:, i] for i in range(scores.shape[1])}
+        with np.errstate(invalid="ignore"):
+            columns["std_test_score"] = np.where(np.isfinite(mean), scores.std(axis=1), np.nan)
+        columns["mean_test_score"] = mean
+        columns["rank_test_score"] = rankdata(-mean, method="min").astype(np.int32)
+        columns["scale"] = np.array([v.scale for v in verdicts])
+        self.cv_results_ = columns
+        self.best_index_ = best
+        self.best_reg_mean_, self.best_reg_var_ = pairs[best]
+        self.best_score_ = float(mean[best])
+        self._warn_of_edges(pairs)
+
+    def _warn_of_edges(self, pairs: list[Pair]) -> None:
+        names = ("reg_mean", "reg_var") if self.selection == "separate" else ("reg_mean",)
+        for i, name in enumerate(names):
+            tried = sorted({pair[i] for pair in pairs})
+            value = (self.best_reg_mean_, self.best_reg_var_)[i]
+            if len(tried) > 2 and value in (tried[0], tried[-1]):
+                end = "smallest" if value == tried[0] else "largest"
+                warnings.warn(
+                    f"The best {name}={value:g} is the {end} that was tried: a better one may lie "
+                    f"beyond, so extend {name}.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """Mean log-likelihood of the rows that each fold left out, and the factor used for it."""
+
+    fold_scores: Array
+    scale: float
+
+    @property
+    def score(self) -> float:
+        return float(self.fold_scores.mean())
+
+
+class _LeftOut:
+    """Judges networks by the rows that their folds left out."""
+
+    def __init__(
+        self,
+        X: NDArray[Any],
+        y: Array,
+        weight: Array | None,
+        folds: list[tuple[fleet.Rows, fleet.Rows]],
+    ) -> None:
+        self.rows = [test for _, test in folds]
+        self.X = [np.ascontiguousarray(X[test]) for test in self.rows]
+        self.y = [y[test] for test in self.rows]
+        self.weight = [np.ones(len(r)) if weight is None else weight[r] for r in self.rows]
+
+    def predict(self, groups: list[fleet.Networks]) -> list[NormalMixture]:
+        """Mixture of the groups' networks of each fold, on the rows that it left out."""
+        return [
+            NormalMixture(*fleet.join([g[[fold]] for g in groups]).predict(X))
+            for fold, X in enumerate(self.X)
+        ]
+
+    def judge(self, groups: list[fleet.Networks], scale: bool) -> _Verdict:
+        """Scores of groups of networks, one a fold in each, after the best factor if asked."""
+        predicted = self.predict(groups)
+        factor = self._best_factor(predicted) if scale else 1.0
+        return _Verdict(self._scores(predicted, factor), factor)
+
+    def moments(self, groups: list[fleet.Networks], factor: float, n: int) -> tuple[Array, Array]:
+        """Mean and standard deviation for each of n rows; averaged if left out more than once."""
+        count, first, second = np.zeros(n), np.zeros(n), np.zeros(n)
+        for rows, dist in zip(self.rows, self.predict(groups), strict=True):
+            scaled = NormalMixture(dist.means, factor * dist.stds)
+            count[rows] += 1
+            first[rows] += scaled.mean
+            second[rows] += scaled.var
+        with np.errstate(invalid="ignore"):
+            return first / count, np.sqrt(second / count)
+
+    def _scores(self, predicted: list[NormalMixture], factor: float) -> Array:
+        return np.array(
+            [
+                np.average(NormalMixture(d.means, factor * d.stds).logpdf(y), weights=w)
+                for d, y, w in zip(predicted, self.y, self.weight, strict=True)
+            ]
+        )
+
+    def _best_factor(self, predicted: list[NormalMixture]) -> float:
+        """The factor on all standard deviations that maximises the likelihood.
+
+        For single networks it is the root mean square of the standardised residuals.
+        """
+        weight = np.concatenate(self.weight)
+        squares = [((y - d.mean) / d.std) ** 2 for d, y in zip(predicted, self.y, strict=True)]
+        single = float(np.sqrt(np.average(np.concatenate(squares), weights=weight)))
+        single = max(single, np.finfo(np.float64).tiny)
+        if len(predicted[0].means) == 1:
+            return single
+        sizes = np.array([w.sum() for w in self.weight])
+        found = minimize_scalar(
+            lambda log: -np.average(self._scores(predicted, np.exp(log)), weights=sizes),
+            bounds=(np.log(single) - 3, np.log(single) + 3),
+            method="bounded",
+            options={"xatol": 1e-4},
+        )
+        return float(np.exp(found.x))
+
+
+def _strongest_of_the_best(scores: list[float]) -> int:
+    """Index of the highest score; of equal ones the last, which has the strongest penalties."""
+    return len(scores) - 1 - int(np.argmax(scores[::-1]))
+
+
+def _warn_of_lost_members(lost: int, members: int, learning_rate: float) -> None:
+    warnings.warn(
+        f"{lost} of {members} members diverged and were left out: lower learning_rate (now "
+        f"{learning_rate}).",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+
+
+def _grid(name: str, values: ArrayLike) -> list[float]:
+    """Check a grid and return it sorted, each value once."""
+    try:
+        grid = np.unique(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        grid = np.array([])
+    if not len(grid) or not np.isfinite(grid).all() or grid[0] < 0:
+        raise ValueError(
+            f"The {name!r} parameter must be a list of at least one finite number, none negative, "
+            f"such as [1e-3, 1e-2]. Got {values!r} instead."
+        )
+    return [float(value) for value in grid]
