@@ -11,8 +11,10 @@ compilation (seconds) outside it. Run in an environment of its own (benchmarks/r
 XLA takes its number of threads from the processors that it may use, and offers no setting: for one
 core run it under ``taskset -c 0``. What was tried to be fair, and kept because it was faster: ELU
 with exp instead of ``jax.nn.elu``'s expm1, NumPy's permutations instead of ``jax.random``'s sorts,
-both sub-networks as one batched product when a network is alone but not when there are many.
-Two host devices with ``shard_map`` were no faster than one device with two threads.
+gathering the rows once an epoch, separate products for the two sub-networks under vmap. One network
+alone is timed with separate products (XLA then uses two cores) and with one product for the pair
+(it uses one), and the better is taken. Left out: the networks divided between two host devices by
+``shard_map``, which took about a seventh off vmap's time on two otherwise idle cores.
 """
 
 from __future__ import annotations
@@ -152,7 +154,7 @@ def train(state: State, orders: Array, reg: Array, X: Array, y: Array, *, paired
 
 
 # One network; and many, each with its own parameters, batches and penalties on shared data.
-train_one = jax.jit(partial(train, paired=True))
+train_one = jax.jit(train, static_argnames="paired")
 _AXES = (0, 0, 0, None)  # the step count is common
 train_many = jax.jit(
     jax.vmap(partial(train, paired=False), in_axes=(_AXES, 0, 0, None, None), out_axes=_AXES)
@@ -166,9 +168,10 @@ def start_state(parameters: Parameters, dtype: Any) -> State:
     return parameters, zeros, zeros, jnp.zeros((), dtype)
 
 
-def pair_up(parameters: Parameters, network: int) -> Parameters:
-    """Take one network out of many and stack its two sub-networks."""
-    return jax.tree.map(lambda m, v: np.stack([m[network], v[network]]), *parameters)
+def take(parameters: Parameters, network: int, paired: bool) -> Parameters:
+    """Take one network out of many, its two sub-networks as one pair of them or stacked."""
+    pair = jax.tree.map(lambda p: p[network], parameters)
+    return jax.tree.map(lambda *p: np.stack(p), *pair) if paired else pair
 
 
 def fastest(run: Callable[[], Any], seconds: float, rounds: int = 3) -> float:
@@ -189,15 +192,18 @@ def fastest(run: Callable[[], Any], seconds: float, rounds: int = 3) -> float:
     return float(best)
 
 
-def one_at_a_time(seconds: float) -> float:
+def one_at_a_time(seconds: float, paired: bool = True) -> float:
     """Train one network, the whole loop compiled; microseconds per gradient step."""
     epochs = 200
     X, y = (jnp.asarray(a, jnp.float32) for a in problem())
-    state = start_state(pair_up(initial_parameters(1), 0), jnp.float32)
+    state = start_state(take(initial_parameters(1), 0, paired), jnp.float32)
     reg = jnp.asarray([1e-3, 1e-2], jnp.float32)
     rng = np.random.default_rng(2)
-    best = fastest(lambda: train_one(state, permutations(rng, epochs), reg, X, y), seconds)
-    return 1e6 * best / (epochs * STEPS_PER_EPOCH)
+
+    def run() -> State:
+        return train_one(state, permutations(rng, epochs), reg, X, y, paired=paired)
+
+    return 1e6 * fastest(run, seconds) / (epochs * STEPS_PER_EPOCH)
 
 
 def vmapped(n_networks: int, seconds: float) -> float:
@@ -264,11 +270,14 @@ def check_same(dtype: Any, epochs: int = 4) -> dict[str, Any]:
     together = train_many(start_state(start, dtype), orders, reg, X, y)[0]
     stacking, algorithm, moved, objectives, clipped = [], [], [], [], 0
     for k in range(len(reg)):
-        state = start_state(pair_up(start, k), dtype)
-        alone = train_one(state, orders[k], reg[k], X, y)[0]
+        state = start_state(take(start, k, paired=True), dtype)
+        alone = train_one(state, orders[k], reg[k], X, y, paired=True)[0]
+        state_separate = start_state(take(start, k, paired=False), dtype)
+        separate = train_one(state_separate, orders[k], reg[k], X, y, paired=False)[0]
         literal, count = train_literally(state[0], orders[k], reg[k], X, y)
         clipped += count
-        stacking.append(largest_difference(alone, pair_up(together, k)))
+        stacking.append(largest_difference(alone, take(together, k, paired=True)))
+        stacking.append(largest_difference(separate, take(together, k, paired=False)))
         algorithm.append(largest_difference(alone, literal))
         moved.append(largest_difference(alone, state[0]))
         objectives.append(float(objective(alone, reg[k], X, y, paired=True)))
@@ -285,10 +294,10 @@ def check_same(dtype: Any, epochs: int = 4) -> dict[str, Any]:
 def check_trains(epochs: int = 40) -> dict[str, float]:
     """Train one network in float32; the loss over all rows, without penalties, before and after."""
     X, y = (jnp.asarray(a, jnp.float32) for a in problem())
-    state = start_state(pair_up(initial_parameters(1), 0), jnp.float32)
+    state = start_state(take(initial_parameters(1), 0, paired=True), jnp.float32)
     reg = jnp.asarray([1e-4, 1e-3], jnp.float32)
     rng = np.random.default_rng(4)
-    trained = train_one(state, permutations(rng, epochs), reg, X, y)
+    trained = train_one(state, permutations(rng, epochs), reg, X, y, paired=True)
     before, after = (
         float(objective(s[0], jnp.zeros(2), X, y, paired=True)) for s in (state, trained)
     )
@@ -317,9 +326,14 @@ def usable_cpus() -> int:
 
 
 def measure(n_networks: int, seconds: float) -> dict[str, Any]:
-    """Time both ways."""
+    """Time both ways, one network alone in both layouts."""
+    alone = {
+        layout: one_at_a_time(seconds, layout == "paired") for layout in ("paired", "separate")
+    }
     return {
-        "one_at_a_time": one_at_a_time(seconds),
+        "one_at_a_time": min(alone.values()),
+        "one_at_a_time_layout": min(alone, key=alone.__getitem__),
+        "by_layout": {"one_at_a_time": alone},
         "vmapped": vmapped(n_networks, seconds),
         "threads": f"XLA's default ({usable_cpus()} processors)",
         "networks": n_networks,

@@ -11,7 +11,7 @@ Run in an environment of its own (benchmarks/requirements.txt)::
 What was tried to be fair, and kept because it was faster: the fused Adam (against foreach, plain
 operations per tensor, one flat buffer), the penalties' gradient by hand instead of through autograd
 (a third off one network's step), ELU in place, plain products instead of ``nn.Module``,
-``autograd.grad`` instead of ``backward``, ``index_select`` instead of indexing, NumPy's permutations
+``autograd.grad`` instead of ``backward``, ``index_select`` instead of indexing, NumPy's shuffles
 instead of ``rand().argsort()``. Left out: the private ``torch._fused_adam_`` without the optimizer
 around it (another fifth off one network's step), and ``torch.compile``, which needs a C++ compiler
 (about a seventh off the stack's).

@@ -122,7 +122,7 @@ template <class T> struct Owned {
     explicit Owned(std::vector<std::size_t> shape_) : shape(std::move(shape_)) {
         std::size_t n = 1;
         for (const std::size_t s : shape) n *= s;
-        memory = std::make_unique<T[]>(n);
+        memory = std::make_unique_for_overwrite<T[]>(n);  // pages that nobody writes cost nothing
     }
     T* data() { return memory.get(); }
     nb::object release() {
@@ -233,15 +233,14 @@ nb::dict train(const Matrix& x, const Vector<double>& y,
                const std::vector<std::pair<Rows64, Rows64>>& subsets, const std::vector<Job>& jobs,
                const std::vector<int>& mean_sizes, const std::vector<int>& var_sizes,
                const std::string& activation, const std::string& objective, double beta,
-               std::int64_t batch_size, double clip_value, bool zero_init_var, bool precise,
-               int threads, bool record_history, const nb::object& progress) {
+               std::int64_t batch_size, double clip_value, bool precise, int threads,
+               bool record_history, const nb::object& progress) {
     Settings settings(mean_sizes, var_sizes, activation);
     settings.check_columns(x.shape(1));
     settings.plan.objective = from_name<Objective>(objective, {"nll", "beta-nll", "faithful"});
     settings.plan.beta = beta;
     settings.plan.batch_size = batch_size;
     settings.plan.clip_value = clip_value;
-    settings.plan.zero_init_var = zero_init_var;
     Table table = table_of(x);
     if (std::int64_t(y.shape(0)) != table.rows ||
         (weight && std::int64_t(weight->shape(0)) != table.rows))
@@ -329,8 +328,7 @@ NB_MODULE(_engine, m) {
              "init_var_bias"_a, "patience"_a);
     m.def("train", &train, nb::kw_only(), "x"_a, "y"_a, "weight"_a.none(), "subsets"_a, "jobs"_a,
           "mean_sizes"_a, "var_sizes"_a, "activation"_a, "objective"_a, "beta"_a, "batch_size"_a,
-          "clip_value"_a, "zero_init_var"_a, "precise"_a, "threads"_a, "record_history"_a,
-          "progress"_a.none());
+          "clip_value"_a, "precise"_a, "threads"_a, "record_history"_a, "progress"_a.none());
     m.def("predict", &predict<float>, nb::kw_only(), "x"_a, "parameters"_a.noconvert(), "x_mean"_a,
           "x_scale"_a, "y_mean"_a, "y_scale"_a, "mean_sizes"_a, "var_sizes"_a, "activation"_a,
           "threads"_a);

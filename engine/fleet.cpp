@@ -13,7 +13,8 @@
 namespace mvenet {
 namespace {
 
-// Standardised inputs are kept within a million standard deviations, so that nothing overflows.
+// Standardised inputs and predictions are kept within a million standard deviations, so that
+// nothing overflows.
 constexpr double farthest = 1e6;
 
 template <class T> T standardised(double value, double mean, double scale) {
@@ -297,10 +298,11 @@ void predict_fleet(const Kernels& kernels, const Plan& plan, const Table& table,
             of_type<T>(kernels).predict(plan, parameters[network], x.data(), count, m.data(),
                                         v.data());
             const double scale = *scaling.y_scale;
+            const auto bounded = [](T z) { return std::clamp(double(z), -farthest, farthest); };
             const std::int64_t at = std::int64_t(network) * table.rows + start;
             for (std::int64_t i = 0; i < count; ++i) {
-                mean[at + i] = *scaling.y_mean + scale * double(m[std::size_t(i)]);
-                deviation[at + i] = scale * std::sqrt(double(v[std::size_t(i)]));
+                mean[at + i] = *scaling.y_mean + scale * bounded(m[std::size_t(i)]);
+                deviation[at + i] = scale * bounded(std::sqrt(v[std::size_t(i)]));
             }
         }
     };

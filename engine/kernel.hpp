@@ -35,8 +35,7 @@ struct Plan {
     Objective objective = Objective::nll;
     double beta = 0.5;
     std::int64_t batch_size = 32;
-    double clip_value = 5.0;     // infinity: no clipping
-    bool zero_init_var = false;  // the variance's output weights start at 0
+    double clip_value = 5.0;  // infinity: no clipping
 };
 
 // One stage of one network.

@@ -80,14 +80,15 @@ public:
 
 template <class T> class Trainer {
 public:
-    Trainer(const Plan& plan, const Stage& stage, const Rows<T>& train, const Rows<T>& valid)
-        : plan_(plan), stage_(stage), train_(train), valid_(valid),
+    Trainer(const Plan& plan, const Stage& stage, const Rows<T>& train, const Rows<T>& valid,
+            const Control& control)
+        : plan_(plan), stage_(stage), train_(train), valid_(valid), control_(control),
           trains_mean_(stage.mode != Mode::variance), trains_variance_(stage.mode != Mode::warmup),
           gather_(plan.mean.sizes[0], arena_),
           mean_(plan.mean, plan.activation, trains_mean_, arena_),
           variance_(plan.variance, plan.activation, trains_variance_, arena_) {}
 
-    Outcome run(T* parameters, float* history, const Control& control) {
+    Outcome run(T* parameters, float* history) {
         start(parameters);
         const std::int64_t n = train_.n;
         const std::int64_t batches = (n + plan_.batch_size - 1) / plan_.batch_size;
@@ -112,10 +113,9 @@ public:
             for (std::int64_t at = 0; at < n; at += plan_.batch_size, ++steps) {
                 const std::int64_t end = at + plan_.batch_size < n ? at + plan_.batch_size : n;
                 loss += batch(order, at, end, n);
+                if (stopped()) return {Status::interrupted, epoch, steps};
                 update(T(step_size.next()));
-                if (control.stop->load(std::memory_order_relaxed))
-                    return {Status::interrupted, epoch, steps};
-                if (steps % 64 == 63) control.steps->fetch_add(64, std::memory_order_relaxed);
+                if (steps % 64 == 63) control_.steps->fetch_add(64, std::memory_order_relaxed);
             }
             const double score = valid_.n ? mean_loss(valid_) : __builtin_nan("");
             if (history) {
@@ -133,24 +133,23 @@ public:
                 break;
             }
         }
-        control.steps->fetch_add(steps % 64, std::memory_order_relaxed);
+        control_.steps->fetch_add(steps % 64, std::memory_order_relaxed);
         if (stops_early) copy_best(false);
         T* end = variance_.pack(mean_.pack(parameters));
+        // activations are bounded by 1e15 when predicting: with such weights nothing can overflow
         for (const T* p = parameters; p != end; ++p)
-            if (!__builtin_isfinite(double(*p))) return {Status::diverged, epoch, steps};
+            if (!(__builtin_fabs(double(*p)) < 1e15)) return {Status::diverged, epoch, steps};
         return {Status::trained, epoch, steps};
     }
 
 private:
+    bool stopped() const { return control_.stop->load(std::memory_order_relaxed); }
+
     void start(const T* parameters) {
         if (stage_.fresh) {
             draw_weights(mean_, Random(stage_.seed, Stream::mean_weights));
             draw_weights(variance_, Random(stage_.seed, Stream::variance_weights));
             variance_.output_bias() = 1;
-            if (plan_.zero_init_var) {
-                const Layer<T>& output = variance_.layer(variance_.layers() - 1);
-                for (int i = 0; i < output.in; ++i) output.weight[i] = 0;
-            }
         } else {
             variance_.unpack(mean_.unpack(parameters));
         }
@@ -167,7 +166,7 @@ private:
     double batch(const std::int32_t* order, std::int64_t begin, std::int64_t end, std::int64_t n) {
         const T scale = T(1) / T(end - begin);
         Vec<T> loss{};
-        for (std::int64_t at = begin; at < end; at += block_rows) {
+        for (std::int64_t at = begin; at < end && !stopped(); at += block_rows) {
             const int count = int(end - at < block_rows ? end - at : block_rows);
             for (std::int64_t i = at + count; i < at + 2 * block_rows && i < n; ++i)
                 __builtin_prefetch(train_.x + std::int64_t(order[i]) * plan_.mean.sizes[0]);
@@ -228,7 +227,7 @@ private:
 
     // visit(first row, block) for all rows in order
     template <class Visit> void sweep(const Rows<T>& rows, Visit visit) {
-        for (std::int64_t at = 0; at < rows.n; at += block_rows) {
+        for (std::int64_t at = 0; at < rows.n && !stopped(); at += block_rows) {
             const int count = int(rows.n - at < block_rows ? rows.n - at : block_rows);
             visit(at, gather_(rows, nullptr, at, count));
         }
@@ -289,6 +288,7 @@ private:
     const Stage& stage_;
     const Rows<T>& train_;
     const Rows<T>& valid_;
+    const Control& control_;
     bool trains_mean_, trains_variance_;
     Gatherer<T> gather_;
     Perceptron<T> mean_, variance_;
@@ -301,7 +301,7 @@ private:
 template <class T>
 Outcome train(const Plan& plan, const Stage& stage, const Rows<T>& rows, const Rows<T>& valid,
               T* parameters, float* history, const Control& control) {
-    return Trainer<T>(plan, stage, rows, valid).run(parameters, history, control);
+    return Trainer<T>(plan, stage, rows, valid, control).run(parameters, history);
 }
 
 // Every row takes the same path through the same instructions, whatever stands beside it.

@@ -126,7 +126,7 @@ class Net:
         return layers[: len(self.mean_shapes)], layers[len(self.mean_shapes) :]
 
 
-def initial(net, seed, zero_init_var=False):
+def initial(net, seed):
     """Glorot uniform weights; biases 0, but 1 for the output of the variance network."""
     theta = np.zeros(net.n_params)
     mean_layers, var_layers = net.split(theta)
@@ -136,10 +136,7 @@ def initial(net, seed, zero_init_var=False):
             limit = sqrt(6 / sum(W.shape))
             for index in np.ndindex(W.shape):
                 W[index] = limit * (2 * rng.uniform() - 1)
-    W, b = var_layers[-1]
-    b[:] = 1
-    if zero_init_var:
-        W[:] = 0
+    var_layers[-1][1][:] = 1
     return theta
 
 

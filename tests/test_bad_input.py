@@ -29,6 +29,7 @@ FAST = {
     "warmup_epochs": 20,
     "epochs": 10,
     "learning_rate": 0.02,
+    "reg_mean": 1e-3,
     "random_state": 0,
 }
 LONG = {"epochs": 10**6, "warmup_epochs": 10**6, "random_state": 0}  # minutes, if not stopped
@@ -455,7 +456,7 @@ def test_rows_far_away_of_a_large_target_give_finite_numbers():
         "strategy": ["warm-up", None, 1],
         "objective": ["mse", None],
         "beta": [-0.1, 1.1, np.nan, "half", None],
-        "reg_mean": [-1e-9, np.nan, np.inf, "auto", None],
+        "reg_mean": [-1e-9, np.nan, np.inf, "ten", None],
         "reg_var": [-1e-9, np.nan, np.inf, "ten", None],
         "epochs": [0, -1, 1.5, 10**10, "many", None],
         "warmup_epochs": [0, -1, 1.5, 10**10, "many", None],
@@ -463,7 +464,6 @@ def test_rows_far_away_of_a_large_target_give_finite_numbers():
         "learning_rate": [0, -1.0, np.nan, np.inf, "fast", None],
         "schedule": ["linear", None],
         "clip_value": [0, -1.0, np.nan, "none"],
-        "init_var": ["zero", None],
         "n_members": [0, -1, 1.5, None],
         "early_stopping": [2, "yes", None],
         "validation_fraction": [0, 1, -0.1, np.nan, None],
@@ -498,7 +498,7 @@ def test_parameters_out_of_range(name, values):
         {"beta": 0, "objective": "beta-nll"},
         {"beta": 1, "objective": "beta-nll"},
         {"reg_mean": 0, "reg_var": 0},
-        {"reg_mean": 1e30},
+        {"reg_mean": 1e6},
         {"early_stopping": np.True_, "n_iter_no_change": 10**12},
         {"verbose": 0, "random_state": np.uint32(7)},
     ],

@@ -51,7 +51,7 @@ def engine(X, y, w, stages, arch, training, seed=7, valid=0, precise=True, **opt
 def judge(X, y, w, stages, arch, training, seed=7, valid=0):
     """The same by the reference."""
     net = ref.Net(X.shape[1], arch.hidden_mean, arch.hidden_var, arch.activation)
-    theta = ref.initial(net, seed, training.init_var == "constant")
+    theta = ref.initial(net, seed)
     n = len(y) - valid
     part = (lambda a: None) if w is None else (lambda a: a)
     Xs, ys, scaling = ref.standardise(X[:n], y[:n], part(w)[:n] if w is not None else None)
@@ -127,9 +127,8 @@ def test_every_objective_activation_and_strategy(simd, objective, activation, na
 @pytest.mark.parametrize("hidden_var", [None, (), (1,), (33, 4)])
 def test_every_architecture(simd, hidden_mean, hidden_var):
     X, y, _ = table()
-    for init_var in ("constant", "glorot"):
-        training = Training(batch_size=16, clip_value=5.0, init_var=init_var)
-        assert_same(X, y, None, strategy("warmup"), Architecture(hidden_mean, hidden_var), training)
+    training = Training(batch_size=16, clip_value=5.0)
+    assert_same(X, y, None, strategy("warmup"), Architecture(hidden_mean, hidden_var), training)
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 7, 31, 32, 33, 64, 100, 1000])

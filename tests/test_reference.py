@@ -142,16 +142,6 @@ def test_initial_mean_network_knows_nothing_of_the_variance_network():
     assert_array_equal(starts[0], starts[2])
 
 
-@pytest.mark.parametrize("hidden_var", [(3, 2), (), None])
-def test_zero_init_var_makes_the_log_variance_exactly_one(hidden_var):
-    net = ref.Net(4, (6,), hidden_var)
-    theta, glorot = ref.initial(net, 9, zero_init_var=True), ref.initial(net, 9)
-    _, s = ref.forward(net, theta, data(d=4)[0])
-    assert_array_equal(s, 1)
-    n_output = 1 + net.var_shapes[-1][1]
-    assert_array_equal(theta[:-n_output], glorot[:-n_output])
-
-
 def test_forward_by_hand():
     net = ref.Net(1, (2,), None, "relu")
     theta = np.array([1.0, -1, 0.5, 0, 2, 3, 0.25, -0.75])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import io
 import pickle
+import warnings
+from functools import partial
 
 import joblib
 import numpy as np
@@ -27,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mvenet import MVERegressor, Normal, NormalMixture, fleet, recipes
+from mvenet import MVERegressor, MVERegressorCV, Normal, NormalMixture, fleet, recipes
 
 FAST = {
     "hidden_mean": (8,),
@@ -35,6 +37,7 @@ FAST = {
     "warmup_epochs": 30,
     "epochs": 10,
     "learning_rate": 0.02,
+    "reg_mean": 1e-3,
     "random_state": 0,
 }
 few = settings(max_examples=12, deadline=None, derandomize=True)
@@ -184,7 +187,7 @@ def test_weights_are_routed():
     X, y = table()
     w = weights(len(y))
     with config_context(enable_metadata_routing=True):
-        model = fast().set_fit_request(sample_weight=True)
+        model = fast().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         search = GridSearchCV(model, {"reg_mean": [1e-3]}, cv=3).fit(X, y, sample_weight=w)
     assert_same_bits(search.best_estimator_, fast().fit(X, y, w), X)
 
@@ -332,8 +335,9 @@ def test_intervals_are_in_order_where_std_is_a_rounding_error():
     dist = NormalMixture(means, np.full_like(means, 5e-11))  # half a unit in the mean's last place
     ends = dist.interval([0.01, 0.1, 0.5, 0.9])
     assert (ends[:, :, 0] <= ends[:, :, 1]).all()
-    assert (np.diff(ends[:, :, 0], axis=1) <= 0).all()
-    assert (np.diff(ends[:, :, 1], axis=1) >= 0).all()
+    rounding = 64 * np.spacing(1e6)
+    assert (np.diff(ends[:, :, 0], axis=1) <= rounding).all()
+    assert (np.diff(ends[:, :, 1], axis=1) >= -rounding).all()
 
 
 # --- mathematics ---------------------------------------------------------------------------------
@@ -413,7 +417,7 @@ def parameters_after_one_step(reg_mean, reg_var):
     result = fleet.train(
         X, y, None, [(rows, rows[:0])], [fleet.Network((stage,), 5)],
         architecture=recipes.Architecture((6,), (5,)),
-        training=recipes.Training(batch_size=len(y), init_var="glorot"),
+        training=recipes.Training(batch_size=len(y)),
     )  # fmt: skip
     n_mean = 6 * 4 + 7
     theta = result.networks.parameters[0]
@@ -463,7 +467,7 @@ def test_fixed_mean_is_the_warm_ups_mean():
     rows = np.arange(len(y))
     warmup = model._stages(len(y), model.reg_mean, model.reg_var_)[:1]
     alone = fleet.train(
-        X, y, None, [(rows, rows[:0])], [fleet.Network(warmup, fleet.network_seed(0))],
+        X, y, None, [(rows, rows[:0])], [fleet.Network(warmup, fleet.derived_seed(0, 0, 0))],
         architecture=model._architecture(), training=model._training(),
     )  # fmt: skip
     assert alone.networks.predict(X)[0][0].tobytes() == model.predict(X).tobytes()
@@ -648,28 +652,33 @@ def test_columns_of_very_different_scale_and_offset():
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("n", [500, 2000])
-def test_the_default_finds_noise_that_grows_on_both_sides(n, seed):
-    # The docstring's example: std 0.1 in the middle, 0.3 at both ends; plenty of rows to see it.
+@pytest.mark.parametrize(
+    ("estimator", "n"), [(MVERegressor, 5000), (partial(MVERegressorCV, cv=5), 500)]
+)
+def test_the_default_finds_noise_that_grows_on_both_sides(estimator, n, seed):
+    # Std 0.1 in the middle, 0.3 at both ends. With few rows the default penalties of MVERegressor
+    # are too careful to see it: that is what the search is for.
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (n, 1))
     y = X[:, 0] ** 2 + (0.1 + 0.2 * X[:, 0] ** 2) * rng.standard_normal(n)
-    mean, std = MVERegressor(random_state=seed).fit(X, y).predict([[-1], [0], [1]], return_std=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a penalty at the end of its grid
+        model = estimator(random_state=seed).fit(X, y)
+    mean, std = model.predict([[-1], [0], [1]], return_std=True)
     assert_allclose(mean, [1, 0, 1], atol=0.3)
     assert std[1] < 0.14
     assert min(std[0], std[2]) > 0.2
 
 
-@pytest.mark.parametrize("init_var", ["constant", "glorot"])
-def test_both_starts_of_the_variance_reach_the_same_likelihood(init_var):
-    # exp(|x|) is even in x: nothing linear leads away from a constant.
+def test_a_variance_that_is_even_in_x_is_found():
+    # std is even in x: nothing linear leads away from a constant.
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 2))
     std = 0.2 + 0.4 * abs(X[:, 0])
     y = X[:, 1] + std * rng.standard_normal(2000)
     best = Normal(X[:, 1], std).logpdf(y).mean()
     for seed in range(2):
-        model = MVERegressor(random_state=seed, init_var=init_var).fit(X, y)
+        model = MVERegressor(random_state=seed, reg_mean=1e-3, reg_var=1e-2).fit(X, y)
         assert model.predict_dist(X).logpdf(y).mean() > best - 0.1
 
 
@@ -687,7 +696,7 @@ def test_the_sine_needs_its_warm_up():
     def errors(**options):
         model = MVERegressor(
             hidden_mean=(50, 50, 50), hidden_var=(50, 50, 50), activation="silu", batch_size=16,
-            learning_rate=5e-3, reg_mean=0.0, reg_var=0.0, init_var="glorot", n_members=4,
+            learning_rate=5e-3, reg_mean=0.0, reg_var=0.0, n_members=4,
             random_state=0, **options,
         ).fit(X, y)  # fmt: skip
         means, _ = model.networks_.predict(X)

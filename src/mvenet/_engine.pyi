@@ -35,7 +35,6 @@ def train(
     beta: float,
     batch_size: int,
     clip_value: float,
-    zero_init_var: bool,
     precise: bool,
     threads: int,
     record_history: bool,

@@ -172,6 +172,7 @@ class _Predictive(ABC):
         for j, tail in enumerate((0.5 * (1.0 - levels)).ravel().tolist()):
             out[:, j, 0] = self._quantile(tail, 1.0)
             out[:, j, 1] = self._quantile(tail, -1.0)
+        out.sort(axis=-1)  # where std is a rounding error of the mean, so is their order
         return out if levels.ndim else out[:, 0]
 
     def crps(self, y: ArrayLike) -> FloatArray:

@@ -29,10 +29,10 @@ __all__ = [
     "Network",
     "Networks",
     "Request",
+    "derived_seed",
     "drive",
     "effective_threads",
     "join",
-    "network_seed",
     "train",
 ]
 
@@ -86,7 +86,7 @@ class Networks:
         """Means and standard deviations in units of y, each of shape (K, n_rows)."""
         mean_sizes, var_sizes = self.architecture.sizes(X.shape[1])
         return _engine.predict(
-            x=X,
+            x=_regular(X),
             parameters=self.parameters,
             x_mean=self.x_mean,
             x_scale=self.x_scale,
@@ -170,7 +170,7 @@ def train(
     jobs, chains = _share(networks)
     mean_sizes, var_sizes = architecture.sizes(X.shape[1])
     result = _engine.train(
-        x=X,
+        x=_regular(X),
         y=y,
         weight=sample_weight,
         subsets=[(_row_numbers(rows), _row_numbers(valid)) for rows, valid in subsets],
@@ -182,7 +182,6 @@ def train(
         beta=training.beta,
         batch_size=training.batch_size,
         clip_value=training.clip_value,
-        zero_init_var=training.init_var == "constant",
         precise=precise,
         threads=threads,
         record_history=record_history,
@@ -355,13 +354,23 @@ def _engine_job(job: _Job) -> _engine.Job:
     )
 
 
+def _regular(X: NDArray[Any]) -> NDArray[Any]:
+    """X itself, or a copy if its rows do not lie a whole number of numbers apart."""
+    regular = all(stride % X.itemsize == 0 for stride in X.strides)
+    return X if regular else np.ascontiguousarray(X)
+
+
 def _row_numbers(rows: ArrayLike) -> Rows:
     return np.ascontiguousarray(rows, dtype=np.int64)
 
 
-def network_seed(entropy: Any, fold: int = 0, member: int = 0) -> int:
-    """Seed of a network, keyed by fold and member and by nothing that is being compared."""
-    sequence = np.random.SeedSequence(entropy, spawn_key=(fold, member))
+def derived_seed(entropy: Any, *key: int) -> int:
+    """Seed for one purpose: (fold, member) for a network, other lengths for splits of the rows.
+
+    It depends on nothing that is being compared, so networks that differ in their penalties see
+    the same start and the same batches.
+    """
+    sequence = np.random.SeedSequence(entropy, spawn_key=key)
     return int(sequence.generate_state(1, np.uint64)[0])
 
 
@@ -371,7 +380,7 @@ def effective_threads(n_jobs: int | None) -> int:
     Within a joblib worker ``OMP_NUM_THREADS`` holds that worker's share, and is obeyed.
     """
     if n_jobs is not None and n_jobs > 0:
-        return n_jobs
+        return min(n_jobs, 1024)
     limit = os.environ.get("OMP_NUM_THREADS", "")
     available = int(joblib.cpu_count())
     if limit.isdigit() and int(limit) > 0:

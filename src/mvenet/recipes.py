@@ -43,7 +43,6 @@ class Training:
     beta: float = 0.5
     batch_size: int = 32
     clip_value: float = math.inf
-    init_var: str = "constant"
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,6 @@ PAPER: Mapping[str, Any] = MappingProxyType(
         "learning_rate": 1e-3,
         "schedule": "constant",
         "clip_value": 5.0,
-        "init_var": "glorot",
     }
 )
 """The paper's own settings, as its authors' code has them; the penalties are left to the user."""
@@ -122,7 +120,6 @@ DEFAULT: Mapping[str, Any] = MappingProxyType(
         "warmup_epochs": "auto",
         "learning_rate": 1e-2,
         "schedule": "cosine",
-        "init_var": "constant",
     }
 )
 """What :class:`mvenet.MVERegressor` does: the shortest recipe that measured as good as PAPER."""

@@ -21,6 +21,8 @@ from mvenet.distributions import Normal, NormalMixture
 
 __all__ = ["DistributionRegressor", "MVERegressor", "NetworkSettings"]
 
+AUTO_PRIOR = 5.0  # reg_mean="auto" times the number of rows (benchmarks/README.md)
+LARGEST = 1e301  # sums and ranges of larger numbers overflow
 _SMALLEST_STD = np.finfo(np.float64).tiny
 
 
@@ -103,7 +105,7 @@ class DistributionRegressor(RegressorMixin, BaseEstimator):
         -------
         ndarray of shape (n, k), in units of y
         """
-        return self.predict_dist(X).ppf(np.atleast_1d(np.asarray(quantiles, dtype=np.float64)))
+        return self.predict_dist(X).ppf(np.atleast_1d(np.asarray(quantiles)))
 
 
 class NetworkSettings(DistributionRegressor, ABC):
@@ -121,7 +123,6 @@ class NetworkSettings(DistributionRegressor, ABC):
     learning_rate: float
     schedule: str
     clip_value: float | None
-    init_var: str
     n_members: int
     early_stopping: bool
     validation_fraction: float
@@ -136,18 +137,21 @@ class NetworkSettings(DistributionRegressor, ABC):
         "strategy": [StrOptions({"no-warmup", "warmup", "warmup-fixed-mean"})],
         "objective": [StrOptions({"nll", "beta-nll", "faithful"})],
         "beta": [Interval(Real, 0, 1, closed="both")],
-        "epochs": [Interval(Integral, 1, 10**9, closed="both"), StrOptions({"auto"})],
-        "warmup_epochs": [Interval(Integral, 1, 10**9, closed="both"), StrOptions({"auto"})],
+        "epochs": [Interval(Integral, 1, 10**8, closed="both"), StrOptions({"auto"})],
+        "warmup_epochs": [Interval(Integral, 1, 10**8, closed="both"), StrOptions({"auto"})],
         "batch_size": [Interval(Integral, 1, 2**31 - 1, closed="both")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "schedule": [StrOptions({"constant", "cosine"})],
         "clip_value": [Interval(Real, 0, None, closed="neither"), None],
-        "init_var": [StrOptions({"constant", "glorot"})],
         "n_members": [Interval(Integral, 1, None, closed="left")],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": [Integral, None],
+        "n_jobs": [
+            Interval(Integral, None, -1, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+            None,
+        ],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
     }
@@ -171,7 +175,11 @@ class NetworkSettings(DistributionRegressor, ABC):
         table, target, weight, rows = check_table(self, X, y, sample_weight)
         threads = fleet.effective_threads(self.n_jobs)
         fitting = self._fitting(table, target, weight, rows)
-        fleet.drive(table, target, weight, [fitting], threads=threads, verbose=self.verbose)
+        [told] = fleet.drive(
+            table, target, weight, [fitting], threads=threads, verbose=self.verbose
+        )
+        for warning in told:
+            warnings.warn(warning, stacklevel=3)  # past scikit-learn's decorator, to the caller
         return self
 
     @abstractmethod
@@ -181,8 +189,8 @@ class NetworkSettings(DistributionRegressor, ABC):
         y: NDArray[np.float64],
         weight: NDArray[np.float64] | None,
         rows: fleet.Rows,
-    ) -> Generator[fleet.Request, fleet.Fleet, Self]:
-        """Ask for networks, and set the fitted attributes when they are there."""
+    ) -> Generator[fleet.Request, fleet.Fleet, list[Warning]]:
+        """Ask for networks, set the fitted attributes when they are there, return warnings."""
 
     def _architecture(self) -> recipes.Architecture:
         return recipes.Architecture(
@@ -197,7 +205,6 @@ class NetworkSettings(DistributionRegressor, ABC):
             beta=self.beta,
             batch_size=self.batch_size,
             clip_value=math.inf if self.clip_value is None else self.clip_value,
-            init_var=self.init_var,
         )
 
     def _stages(self, n_rows: int, reg_mean: float, reg_var: float) -> tuple[recipes.Stage, ...]:
@@ -224,11 +231,11 @@ class NetworkSettings(DistributionRegressor, ABC):
                 f"validation_fraction={self.validation_fraction} leaves {len(rows) - n_valid} of "
                 f"{len(rows)} rows for training: lower it or set early_stopping=False."
             )
-        rng = np.random.default_rng(fleet.network_seed(entropy, 0, self.n_members))
+        rng = np.random.default_rng(fleet.derived_seed(entropy, 0))
         order = rng.permutation(rows)
         return np.sort(order[n_valid:]), np.sort(order[:n_valid])
 
-    def _without_diverged(self, result: fleet.Fleet) -> fleet.Networks:
+    def _without_diverged(self, result: fleet.Fleet) -> tuple[fleet.Networks, list[Warning]]:
         """Return the networks that trained; none at all is an error, some a warning."""
         lost = int(result.diverged.sum())
         if lost == len(result.diverged):
@@ -236,14 +243,16 @@ class NetworkSettings(DistributionRegressor, ABC):
                 f"Training diverged (learning_rate={self.learning_rate}, "
                 f"clip_value={self.clip_value}): lower learning_rate or clip_value."
             )
-        if lost:
-            warnings.warn(
-                f"{lost} of {len(result.diverged)} members diverged and were left out: lower "
-                f"learning_rate (now {self.learning_rate}).",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        return result.networks[~result.diverged]
+        return result.networks[~result.diverged], self._lost(lost, len(result.diverged))
+
+    def _lost(self, lost: int, members: int) -> list[Warning]:
+        if not lost:
+            return []
+        message = (
+            f"{lost} of {members} members diverged and were left out: lower learning_rate (now "
+            f"{self.learning_rate})."
+        )
+        return [ConvergenceWarning(message)]
 
 
 class MVERegressor(NetworkSettings):
@@ -269,9 +278,11 @@ class MVERegressor(NetworkSettings):
         (Seitzer et al.); or plain residuals for the mean with the likelihood for the variance.
     beta : float, default=0.5
         Exponent of ``objective="beta-nll"``.
-    reg_mean : float, default=1e-2
-        Penalty on the squared weights of the mean network, in units of standardised y. The default
-        is on the careful side: too small a penalty costs more likelihood than too large a one.
+    reg_mean : float or "auto", default="auto"
+        Penalty on the squared weights of the mean network, in units of standardised y. "auto" is
+        five divided by the number of rows: the weight of a fixed prior, on the careful side because
+        too small a penalty costs far more likelihood than too large a one. It may smooth away a
+        variance that differs between rows; :class:`MVERegressorCV` finds out.
     reg_var : float or "auto", default="auto"
         The same for the variance network; "auto" is ten times ``reg_mean``, the paper's advice when
         a search is too dear. :class:`MVERegressorCV` chooses both.
@@ -286,9 +297,6 @@ class MVERegressor(NetworkSettings):
         Whether the learning rate falls to zero along half a cosine within each stage.
     clip_value : float or None, default=5.0
         Limit on each element of the gradient.
-    init_var : {"constant", "glorot"}, default="constant"
-        Start of the variance network: exactly constant, or with random output weights as in the
-        paper's own code.
     n_members : int, default=1
         Networks with different random starts; their predictions are averaged as a mixture
         (a deep ensemble).
@@ -313,8 +321,8 @@ class MVERegressor(NetworkSettings):
     history_ : dict of ndarray
         Columns ``member``, ``stage``, ``epoch``, ``nll`` and ``validation_nll`` (mean negative
         log-likelihood a row, in units of y; NaN without validation rows). Loads into a DataFrame.
-    reg_var_ : float
-        The variance penalty used.
+    reg_mean_, reg_var_ : float
+        The penalties used.
     n_steps_ : int
         Gradient steps done.
     n_features_in_ : int
@@ -327,7 +335,7 @@ class MVERegressor(NetworkSettings):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (500, 1))
     >>> y = X[:, 0] ** 2 + (0.1 + 0.2 * X[:, 0] ** 2) * rng.standard_normal(500)
-    >>> model = MVERegressor(random_state=0).fit(X, y)
+    >>> model = MVERegressor(reg_mean=1e-3, random_state=0).fit(X, y)
     >>> mean, std = model.predict([[0.0], [1.0]], return_std=True)
     >>> bool(std[0] < std[1])
     True
@@ -335,8 +343,8 @@ class MVERegressor(NetworkSettings):
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's own form)
         **NetworkSettings._parameter_constraints,
-        "reg_mean": [Interval(Real, 0, None, closed="left")],
-        "reg_var": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "reg_mean": [Interval(Real, 0, 1e6, closed="both"), StrOptions({"auto"})],
+        "reg_var": [Interval(Real, 0, 1e6, closed="both"), StrOptions({"auto"})],
     }
 
     def __init__(
@@ -347,7 +355,7 @@ class MVERegressor(NetworkSettings):
         strategy: str = "warmup",
         objective: str = "nll",
         beta: float = 0.5,
-        reg_mean: float = 1e-2,
+        reg_mean: float | str = "auto",
         reg_var: float | str = "auto",
         epochs: int | str = "auto",
         warmup_epochs: int | str = "auto",
@@ -355,7 +363,6 @@ class MVERegressor(NetworkSettings):
         learning_rate: float = 1e-2,
         schedule: str = "cosine",
         clip_value: float | None = 5.0,
-        init_var: str = "constant",
         n_members: int = 1,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -378,7 +385,6 @@ class MVERegressor(NetworkSettings):
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.clip_value = clip_value
-        self.init_var = init_var
         self.n_members = n_members
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -393,29 +399,33 @@ class MVERegressor(NetworkSettings):
         y: NDArray[np.float64],
         weight: NDArray[np.float64] | None,
         rows: fleet.Rows,
-    ) -> Generator[fleet.Request, fleet.Fleet, Self]:
+    ) -> Generator[fleet.Request, fleet.Fleet, list[Warning]]:
         entropy = seed_entropy(self.random_state)
         subset = self._split(rows, entropy)
-        reg_var = 10 * self.reg_mean if self.reg_var == "auto" else float(self.reg_var)
-        stages = self._stages(len(subset[0]), self.reg_mean, reg_var)
+        reg_mean = AUTO_PRIOR / len(rows) if self.reg_mean == "auto" else float(self.reg_mean)
+        reg_var = 10 * reg_mean if self.reg_var == "auto" else float(self.reg_var)
+        stages = self._stages(len(subset[0]), reg_mean, reg_var)
         networks = [
-            fleet.Network(stages, fleet.network_seed(entropy, 0, member))
+            fleet.Network(stages, fleet.derived_seed(entropy, 0, member))
             for member in range(self.n_members)
         ]
         result = yield fleet.Request(
             [subset], networks, self._architecture(), self._training(), record_history=True
         )
-        networks_ = self._without_diverged(result)
+        trained, warned = self._without_diverged(result)
         self.history_ = history_columns(result, stages)
-        self.reg_var_ = reg_var
+        self.reg_mean_, self.reg_var_ = reg_mean, reg_var
         self.n_steps_ = result.steps
-        self.networks_ = networks_
-        return self
+        self.networks_ = trained
+        return warned
 
 
 def hidden_units(name: str, value: Any) -> tuple[int, ...]:
     """Check a parameter such as ``hidden_mean`` and return it as a tuple of int."""
-    units = tuple(np.atleast_1d(np.asarray(value)).tolist()) if np.size(value) else ()
+    try:
+        units = tuple(np.asarray(value).tolist()) if np.size(value) else ()
+    except (TypeError, ValueError):
+        units = (None,)
     if not all(isinstance(u, int) and not isinstance(u, bool) and 1 <= u <= 65536 for u in units):
         raise ValueError(
             f"The {name!r} parameter must hold whole numbers of hidden units from 1 to 65536, such "
@@ -437,16 +447,24 @@ def check_table(
         ensure_min_samples=2,
     )
     target = np.ascontiguousarray(target, dtype=np.float64)
+    for name, values in (("X", table), ("y", target)):
+        largest = max(float(values.max()), -float(values.min()))
+        if largest > LARGEST:
+            raise ValueError(
+                f"{name} holds {largest:g}, too large to standardise: divide by a constant first, "
+                f"so that nothing exceeds {LARGEST:g}."
+            )
     rows = np.arange(len(target))
     if sample_weight is None:
         return table, target, None, rows
     weight = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
+    weight = weight / (weight.max() or 1.0)
     rows = np.flatnonzero(weight)
     if len(rows) < 2:
         raise ValueError(
             f"sample_weight is positive for {len(rows)} row(s): at least 2 rows must count."
         )
-    return table, target, weight / weight[rows].max(), rows
+    return table, target, weight, rows
 
 
 def seed_entropy(random_state: Any) -> int | list[int]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Generator
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from scipy.stats import rankdata
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils._param_validation import StrOptions
 
@@ -56,7 +54,7 @@ class MVERegressorCV(NetworkSettings):
         Networks with different random starts: for each fold with ``final="folds"``, in all with
         ``final="refit"``. The search itself uses one for each pair and fold.
     hidden_mean, hidden_var, activation, strategy, objective, beta, epochs, warmup_epochs, \
-batch_size, learning_rate, schedule, clip_value, init_var, early_stopping, validation_fraction, \
+batch_size, learning_rate, schedule, clip_value, early_stopping, validation_fraction, \
 n_iter_no_change, n_jobs, random_state, verbose
         As in :class:`MVERegressor`.
 
@@ -90,7 +88,7 @@ n_iter_no_change, n_jobs, random_state, verbose
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (200, 1))
     >>> y = X[:, 0] ** 2 + (0.1 + 0.2 * X[:, 0] ** 2) * rng.standard_normal(200)
-    >>> model = MVERegressorCV(reg_mean=[1e-3, 1e-2, 1e-1], cv=5, random_state=0).fit(X, y)
+    >>> model = MVERegressorCV(cv=5, random_state=0).fit(X, y)
     >>> mean, std = model.predict([[0.0], [1.0]], return_std=True)
     >>> bool(std[0] < std[1])
     True
@@ -127,7 +125,6 @@ n_iter_no_change, n_jobs, random_state, verbose
         learning_rate: float = 1e-2,
         schedule: str = "cosine",
         clip_value: float | None = 5.0,
-        init_var: str = "constant",
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 20,
@@ -154,7 +151,6 @@ n_iter_no_change, n_jobs, random_state, verbose
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.clip_value = clip_value
-        self.init_var = init_var
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
@@ -168,7 +164,7 @@ n_iter_no_change, n_jobs, random_state, verbose
         y: Array,
         weight: Array | None,
         rows: fleet.Rows,
-    ) -> Generator[fleet.Request, fleet.Fleet, Self]:
+    ) -> Generator[fleet.Request, fleet.Fleet, list[Warning]]:
         pairs = self._pairs()
         entropy = seed_entropy(self.random_state)
         folds = self._folds(X, y, rows, entropy)
@@ -180,7 +176,7 @@ n_iter_no_change, n_jobs, random_state, verbose
             return [
                 fleet.Network(
                     self._stages(len(subset[0]), *pair),
-                    fleet.network_seed(entropy, fold, member),
+                    fleet.derived_seed(entropy, fold, member),
                     fold,
                 )
                 for fold, subset in enumerate(subsets)
@@ -213,27 +209,28 @@ n_iter_no_change, n_jobs, random_state, verbose
             subsets = [*subsets, self._split(rows, entropy)]
             stages = self._stages(len(subsets[-1][0]), *pairs[best])
             more += [
-                fleet.Network(stages, fleet.network_seed(entropy, k, member), k)
+                fleet.Network(stages, fleet.derived_seed(entropy, k, member), k)
                 for member in range(self.n_members)
             ]
         groups = [searched.networks[best * k : (best + 1) * k]]
         steps = searched.steps
+        warned: list[Warning] = []
         if more:
             added = yield fleet.Request(subsets, more, *settings)
             steps += added.steps
             whole = [m for m in range(extra) if not added.diverged[m * k : (m + 1) * k].any()]
             groups += [added.networks[m * k : (m + 1) * k] for m in whole]
             if refit:
-                final = self._without_diverged(added[extra * k :])
-            elif len(whole) < extra:
-                _warn_of_lost_members(extra - len(whole), self.n_members, self.learning_rate)
+                final, warned = self._without_diverged(added[extra * k :])
+            else:
+                warned = self._lost(extra - len(whole), self.n_members)
         self._set_results(pairs, verdicts, best)
         self.scale_ = left_out.judge(groups, self.scale).scale if more else verdicts[best].scale
         self.oof_mean_, self.oof_std_ = left_out.moments(groups, self.scale_, len(y))
         self.n_splits_ = k
         self.n_steps_ = steps
         self.networks_ = final if refit else fleet.join(groups)
-        return self
+        return warned + self._edges(pairs)
 
     def _pairs(self) -> list[Pair]:
         """Pairs to try, the weakest penalties first."""
@@ -256,7 +253,7 @@ n_iter_no_change, n_jobs, random_state, verbose
         """Training and left-out rows of each fold, as row numbers of the table."""
         cv = self.cv
         if isinstance(cv, Integral):
-            seed = fleet.network_seed(entropy, 0, -1 & 0xFFFFFFFF) & 0xFFFFFFFF
+            seed = fleet.derived_seed(entropy, 0, 0, 0) % 2**32
             cv = KFold(int(cv), shuffle=True, random_state=seed)
         folds = [(rows[a], rows[b]) for a, b in check_cv(cv).split(X[rows], y[rows])]
         for number, (train, test) in enumerate(folds):
@@ -288,21 +285,23 @@ n_iter_no_change, n_jobs, random_state, verbose
         self.best_index_ = best
         self.best_reg_mean_, self.best_reg_var_ = pairs[best]
         self.best_score_ = float(mean[best])
-        self._warn_of_edges(pairs)
 
-    def _warn_of_edges(self, pairs: list[Pair]) -> None:
+    def _edges(self, pairs: list[Pair]) -> list[Warning]:
+        """Warnings of a choice at the end of its grid."""
+        warned: list[Warning] = []
         names = ("reg_mean", "reg_var") if self.selection == "separate" else ("reg_mean",)
         for i, name in enumerate(names):
             tried = sorted({pair[i] for pair in pairs})
             value = (self.best_reg_mean_, self.best_reg_var_)[i]
             if len(tried) > 2 and value in (tried[0], tried[-1]):
                 end = "smallest" if value == tried[0] else "largest"
-                warnings.warn(
-                    f"The best {name}={value:g} is the {end} that was tried: a better one may lie "
-                    f"beyond, so extend {name}.",
-                    UserWarning,
-                    stacklevel=2,
+                warned.append(
+                    UserWarning(
+                        f"The best {name}={value:g} is the {end} that was tried: a better one may "
+                        f"lie beyond, so extend {name}."
+                    )
                 )
+        return warned
 
 
 @dataclass(frozen=True)
@@ -388,15 +387,6 @@ class _LeftOut:
 def _strongest_of_the_best(scores: list[float]) -> int:
     """Index of the highest score; of equal ones the last, which has the strongest penalties."""
     return len(scores) - 1 - int(np.argmax(scores[::-1]))
-
-
-def _warn_of_lost_members(lost: int, members: int, learning_rate: float) -> None:
-    warnings.warn(
-        f"{lost} of {members} members diverged and were left out: lower learning_rate (now "
-        f"{learning_rate}).",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
 
 
 def _grid(name: str, values: ArrayLike) -> list[float]:
