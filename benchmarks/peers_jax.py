@@ -12,7 +12,7 @@ XLA takes its number of threads from the processors that it may use, and offers 
 core run it under ``taskset -c 0``. What was tried to be fair, and kept because it was faster: ELU
 with exp instead of ``jax.nn.elu``'s expm1, NumPy's permutations instead of ``jax.random``'s sorts,
 gathering the rows once an epoch, separate products for the two sub-networks under vmap. One network
-alone is timed with separate products (XLA then uses two cores) and with one product for the pair
+alone is timed with separate products (XLA may then use two cores) and with one product for the pair
 (it uses one), and the better is taken. Left out: the networks divided between two host devices by
 ``shard_map``, which took about a seventh off vmap's time on two otherwise idle cores.
 """

@@ -27,6 +27,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -252,7 +253,7 @@ def require(condition: bool, message: str) -> None:
         sys.exit(f"peers_torch: {message}")
 
 
-def check_same(dtype: torch.dtype, epochs: int = 4) -> dict[str, object]:
+def check_same(dtype: torch.dtype, epochs: int = 4) -> dict[str, Any]:
     """Train the same networks on the same batches stacked, alone and literally, and compare."""
     X, y = as_tensors(list(problem()), dtype)
     y *= 20  # wide enough that the clip acts in the first epochs
@@ -301,7 +302,7 @@ def check_trains(epochs: int = 40) -> dict[str, float]:
     return {"before": before, "after": objective(parameters, reg, X, y, penalised=False).item()}
 
 
-def check() -> dict[str, object]:
+def check() -> dict[str, Any]:
     """Verify that the training trains and that all ways of it give the same parameters."""
     with num_threads(1):
         loss = check_trains()
@@ -322,7 +323,7 @@ def usable_cpus() -> int:
     return os.cpu_count() or 1
 
 
-def measure(n_networks: int, seconds: float) -> dict[str, object]:
+def measure(n_networks: int, seconds: float) -> dict[str, Any]:
     """Time both ways with one thread and with several, and name the better setting."""
     settings = sorted({1, min(2, usable_cpus()), usable_cpus()})
     alone = {threads: one_at_a_time(threads, seconds) for threads in settings}

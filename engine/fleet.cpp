@@ -38,9 +38,10 @@ void measure(const Table& table, const Subset& subset, const Scaling& scaling) {
     };
     for (int j = 0; j <= d; ++j) columns[std::size_t(j)].shift = value(subset.train[0], j);
     double weights = 0;
+    const double share = 1 / double(subset.n_train);  // sums of shares do not overflow
     for (std::int64_t i = 0; i < subset.n_train; ++i) {
         const std::int64_t row = subset.train[i];
-        const double w = weight_of(table, row);
+        const double w = share * weight_of(table, row);
         weights += w;
         for (int j = 0; j <= d; ++j) {
             Column& c = columns[std::size_t(j)];
@@ -53,7 +54,7 @@ void measure(const Table& table, const Subset& subset, const Scaling& scaling) {
     for (Column& c : columns) c.mean = c.shift + c.total / weights;
     for (std::int64_t i = 0; i < subset.n_train; ++i) {
         const std::int64_t row = subset.train[i];
-        const double w = weight_of(table, row);
+        const double w = share * weight_of(table, row);
         for (int j = 0; j <= d; ++j) {
             // squares of fractions of the range neither overflow nor vanish
             Column& c = columns[std::size_t(j)];

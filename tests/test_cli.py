@@ -16,7 +16,7 @@ runner = CliRunner()
 @pytest.fixture
 def quick(monkeypatch):
     """The sine for a few epochs only: what it learns is tested elsewhere."""
-    monkeypatch.setattr(demo, "SINE_EPOCHS", 8)
+    monkeypatch.setattr(demo, "SINE_EPOCHS", 20)
 
 
 def test_demo_prints_tables_and_draws(quick, tmp_path):

@@ -22,7 +22,7 @@ from mvenet.distributions import Normal, NormalMixture
 __all__ = ["DistributionRegressor", "MVERegressor", "NetworkSettings"]
 
 AUTO_PRIOR = 5.0  # reg_mean="auto" times the number of rows (benchmarks/README.md)
-LARGEST = 1e301  # sums and ranges of larger numbers overflow
+LARGEST = 1e302  # sums and ranges of larger numbers overflow
 _SMALLEST_STD = np.finfo(np.float64).tiny
 
 
@@ -422,16 +422,14 @@ class MVERegressor(NetworkSettings):
 
 def hidden_units(name: str, value: Any) -> tuple[int, ...]:
     """Check a parameter such as ``hidden_mean`` and return it as a tuple of int."""
-    try:
-        units = tuple(np.asarray(value).tolist()) if np.size(value) else ()
-    except (TypeError, ValueError):
-        units = (None,)
-    if not all(isinstance(u, int) and not isinstance(u, bool) and 1 <= u <= 65536 for u in units):
+    units = tuple(value) if isinstance(value, tuple | list | np.ndarray) else (None,)
+    whole = (isinstance(u, int | np.integer) and not isinstance(u, bool) for u in units)
+    if not all(whole) or not all(1 <= u <= 65536 for u in units):
         raise ValueError(
             f"The {name!r} parameter must hold whole numbers of hidden units from 1 to 65536, such "
             f"as (40, 20). Got {value!r} instead."
         )
-    return units
+    return tuple(int(u) for u in units)
 
 
 def check_table(
