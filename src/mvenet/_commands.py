@@ -64,7 +64,7 @@ def demo(
     _print_scores("The paper's sine, 1000 fresh rows", show.sine_scores(models, fresh))
     seconds = time.perf_counter() - start
     console.print(
-        "RMSE: lower is better. Log-likelihood: higher is better. Coverage: 90 % is right.\n"
+        "Lower RMSE and higher log-likelihood are better; the interval should cover 90 %.\n"
         f"{seconds:.1f} s for all of it.",
     )
     try:
