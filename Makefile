@@ -43,7 +43,7 @@ sanitize:
 	$(MAKE) $(VENV)-sanitize/.installed VENV=$(VENV)-sanitize \
 	    INSTALL="-C cmake.define.MVENET_SANITIZE=ON -C build-dir=build/sanitize"
 	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
-	    $(VENV)-sanitize/bin/python -m pytest -q tests/test_engine.py tests/test_fleet.py
+	    $(VENV)-sanitize/bin/python -m pytest -q tests/test_engine.py
 
 # The AVX-512 code compiled for AVX2, slow but the same: to test it on any processor.
 emulate:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from scipy.stats import rankdata
-from sklearn.model_selection import KFold, check_cv
+from sklearn.model_selection import KFold, PredefinedSplit, check_cv
 from sklearn.utils._param_validation import StrOptions
 
 from mvenet import fleet
@@ -62,6 +62,8 @@ n_iter_no_change, n_jobs, random_state, verbose
     ----------
     best_reg_mean_, best_reg_var_ : float
         The chosen pair.
+    best_index_ : int
+        Its row in ``cv_results_``.
     best_score_ : float
         Its score: mean over the folds of the mean log-likelihood of the rows left out, in units
         of y, after the factor if ``scale``.
@@ -255,7 +257,13 @@ n_iter_no_change, n_jobs, random_state, verbose
         if isinstance(cv, Integral):
             seed = fleet.derived_seed(entropy, 0, 0, 0) % 2**32
             cv = KFold(int(cv), shuffle=True, random_state=seed)
-        folds = [(rows[a], rows[b]) for a, b in check_cv(cv).split(X[rows], y[rows])]
+        if isinstance(cv, PredefinedSplit) or not hasattr(cv, "split"):  # rows of the table
+            every = np.arange(len(y))
+            counts = np.isin(every, rows)
+            given = [(every[a], every[b]) for a, b in check_cv(cv).split(X, y)]  # masks too
+            folds = [(a[counts[a]], b[counts[b]]) for a, b in given]
+        else:
+            folds = [(rows[a], rows[b]) for a, b in check_cv(cv).split(X[rows], y[rows])]
         for number, (train, test) in enumerate(folds):
             if len(train) < 2 or len(test) < 1:
                 raise ValueError(
@@ -289,11 +297,12 @@ n_iter_no_change, n_jobs, random_state, verbose
     def _edges(self, pairs: list[Pair]) -> list[Warning]:
         """Warnings of a choice at the end of its grid."""
         warned: list[Warning] = []
-        names = ("reg_mean", "reg_var") if self.selection == "separate" else ("reg_mean",)
+        both = self.selection == "separate" and self.hidden_var is not None
+        names = ("reg_mean", "reg_var") if both else ("reg_mean",)
         for i, name in enumerate(names):
             tried = sorted({pair[i] for pair in pairs})
             value = (self.best_reg_mean_, self.best_reg_var_)[i]
-            if len(tried) > 2 and value in (tried[0], tried[-1]):
+            if len(tried) > 2 and value in (tried[0], tried[-1]) and value > 0:
                 end = "smallest" if value == tried[0] else "largest"
                 warned.append(
                     UserWarning(
@@ -346,14 +355,15 @@ class _LeftOut:
 
     def moments(self, groups: list[fleet.Networks], factor: float, n: int) -> tuple[Array, Array]:
         """Mean and standard deviation for each of n rows; averaged if left out more than once."""
-        count, first, second = np.zeros(n), np.zeros(n), np.zeros(n)
+        count = np.zeros(n)
+        for rows in self.rows:
+            count[rows] += 1
+        mean, std = (np.where(count > 0, 0.0, np.nan) for _ in range(2))
         for rows, dist in zip(self.rows, self.predict(groups), strict=True):
             scaled = NormalMixture(dist.means, factor * dist.stds)
-            count[rows] += 1
-            first[rows] += scaled.mean
-            second[rows] += scaled.var
-        with np.errstate(invalid="ignore"):
-            return first / count, np.sqrt(second / count)
+            mean[rows] += scaled.mean / count[rows]
+            std[rows] = np.hypot(std[rows], scaled.std / np.sqrt(count[rows]))  # no overflow
+        return mean, std
 
     def _scores(self, predicted: list[NormalMixture], factor: float) -> Array:
         return np.array(
@@ -366,18 +376,24 @@ class _LeftOut:
     def _best_factor(self, predicted: list[NormalMixture]) -> float:
         """The factor on all standard deviations that maximises the likelihood.
 
-        For single networks it is the root mean square of the standardised residuals.
+        For single networks it is the root mean square of the standardised residuals. For several it
+        is a weighted one over the members, so it lies between that of each row's smallest and that
+        of its largest.
         """
         weight = np.concatenate(self.weight)
-        squares = [((y - d.mean) / d.std) ** 2 for d, y in zip(predicted, self.y, strict=True)]
-        single = float(np.sqrt(np.average(np.concatenate(squares), weights=weight)))
-        single = max(single, np.finfo(np.float64).tiny)
-        if len(predicted[0].means) == 1:
-            return single
+        residuals = np.concatenate(
+            [np.abs(y - d.means) / d.stds for d, y in zip(predicted, self.y, strict=True)], axis=1
+        )
+        low, high = (
+            max(float(np.sqrt(np.average(z**2, weights=weight))), np.finfo(np.float64).tiny)
+            for z in (residuals.min(axis=0), residuals.max(axis=0))
+        )
+        if high <= low * (1 + 1e-12):
+            return low
         sizes = np.array([w.sum() for w in self.weight])
         found = minimize_scalar(
             lambda log: -np.average(self._scores(predicted, np.exp(log)), weights=sizes),
-            bounds=(np.log(single) - 3, np.log(single) + 3),
+            bounds=(np.log(low), np.log(high)),
             method="bounded",
             options={"xatol": 1e-4},
         )
@@ -392,9 +408,10 @@ def _strongest_of_the_best(scores: list[float]) -> int:
 def _grid(name: str, values: ArrayLike) -> list[float]:
     """Check a grid and return it sorted, each value once."""
     try:
-        grid = np.unique(np.asarray(values, dtype=np.float64))
-    except (TypeError, ValueError):
-        grid = np.array([])
+        given = np.asarray(values)
+    except ValueError:  # ragged
+        given = np.array([])
+    grid = np.unique(given) if given.dtype.kind in "iuf" and given.ndim == 1 else np.array([])
     if not len(grid) or not np.isfinite(grid).all() or grid[0] < 0:
         raise ValueError(
             f"The {name!r} parameter must be a list of at least one finite number, none negative, "
