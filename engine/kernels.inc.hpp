@@ -16,13 +16,12 @@ static double peak(double seconds) {
     };
     Vec<float> sum[chains];
     for (int c = 0; c < chains; ++c) sum[c] = splat<float>(float(c) * 1e-3f);
-    Vec<float> factor = splat<float>(0.999f), offset = splat<float>(1e-3f);
+    const Vec<float> factor = splat<float>(0.999f), offset = splat<float>(1e-3f);
     const double start = now();
     double elapsed = 0, done = 0;
     while (elapsed < seconds) {
         constexpr int rounds = 20000;
         for (int i = 0; i < rounds; ++i) {
-            asm volatile("" : "+x"(factor), "+x"(offset));
 #pragma GCC unroll 24
             for (int c = 0; c < chains; ++c) sum[c] = sum[c] * factor + offset;
         }
