@@ -25,7 +25,9 @@ LEVELS = {
     # knows the engine
     "fleet": 1,
     "progress": 1,
+    "leftout": 1,
     # knows scikit-learn
+    "base": 2,
     "regressor": 2,
     "search": 2,
     "comparison": 2,

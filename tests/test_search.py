@@ -30,7 +30,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_regressor import EXPECTED_FAILURES, STRICT, assert_same_bits, table, weights
 
-from mvenet import MVERegressor, MVERegressorCV, Normal, NormalMixture, fleet, recipes, search
+from mvenet import MVERegressor, MVERegressorCV, Normal, NormalMixture, fleet, leftout, recipes
 
 MEANS, VARIANCES = (1e-4, 3e-2), (1e-3, 1e-1)  # two values each: no end of a grid to warn of
 PAIRS = list(itertools.product(MEANS, VARIANCES))
@@ -571,13 +571,13 @@ def edge_warnings(**settings):
 
 def planned(monkeypatch, best):
     """Make a pair the best, whatever the networks do."""
-    judge = search._LeftOut.judge
+    judge = leftout.LeftOut.judge
     pairs = []
 
     def judged(self, groups, scale):
         verdict = judge(self, groups, scale)
         pair = pairs.pop(0) if pairs else best
-        return search._Verdict(np.zeros(len(self.y)) - (pair != best), verdict.scale)
+        return leftout.Verdict(np.zeros(len(self.y)) - (pair != best), verdict.scale)
 
     original = MVERegressorCV._pairs
 
@@ -585,7 +585,7 @@ def planned(monkeypatch, best):
         pairs[:] = original(self)
         return list(pairs)
 
-    monkeypatch.setattr(search._LeftOut, "judge", judged)
+    monkeypatch.setattr(leftout.LeftOut, "judge", judged)
     monkeypatch.setattr(MVERegressorCV, "_pairs", recorded)
 
 

@@ -14,7 +14,8 @@ from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 
 from mvenet import datasets
-from mvenet.regressor import DistributionRegressor, MVERegressor
+from mvenet.base import DistributionRegressor
+from mvenet.regressor import MVERegressor
 from mvenet.search import MVERegressorCV
 
 __all__ = ["SINE", "Score", "diabetes_scores", "draw_sine", "sine_models", "sine_scores"]

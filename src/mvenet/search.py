@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Generator
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize_scalar
 from scipy.stats import rankdata
 from sklearn.model_selection import KFold, PredefinedSplit, check_cv
 from sklearn.utils._param_validation import StrOptions
 
 from mvenet import fleet
-from mvenet.distributions import NormalMixture
-from mvenet.regressor import NetworkSettings, seed_entropy
+from mvenet.base import NetworkSettings, seed_entropy
+from mvenet.leftout import LeftOut, Verdict
 
 __all__ = ["MVERegressorCV"]
 
@@ -187,20 +185,9 @@ n_iter_no_change, n_jobs, random_state, verbose
         searched = yield fleet.Request(
             subsets, [n for p in pairs for n in of_folds(p, 0)], *settings
         )
-        left_out = _LeftOut(X, y, weight, folds)
-        verdicts = []
-        for i in range(len(pairs)):
-            part = slice(i * k, (i + 1) * k)
-            if searched.diverged[part].any():
-                verdicts.append(_Verdict(np.full(k, -np.inf), 1.0))
-            else:
-                verdicts.append(left_out.judge([searched.networks[part]], self.scale))
+        left_out = LeftOut(X, y, weight, folds)
+        verdicts = self._verdicts(searched, left_out, len(pairs))
         best = _strongest_of_the_best([v.score for v in verdicts])
-        if not np.isfinite(verdicts[best].score):
-            raise ValueError(
-                f"All {len(pairs)} penalty pairs diverged: lower learning_rate (now "
-                f"{self.learning_rate}) or clip_value (now {self.clip_value})."
-            )
 
         # Members beyond the first are trained for the chosen pair only. With final="refit" those
         # of the folds serve the factor alone: it must come from as many members as it is used on.
@@ -233,6 +220,23 @@ n_iter_no_change, n_jobs, random_state, verbose
         self.n_steps_ = steps
         self.networks_ = final if refit else fleet.join(groups)
         return warned + self._edges(pairs)
+
+    def _verdicts(self, searched: fleet.Fleet, left_out: LeftOut, n_pairs: int) -> list[Verdict]:
+        """One verdict for each pair; a pair with a network that diverged scores -inf."""
+        k = len(left_out.rows)
+        verdicts = []
+        for i in range(n_pairs):
+            part = slice(i * k, (i + 1) * k)
+            if searched.diverged[part].any():
+                verdicts.append(Verdict(np.full(k, -np.inf), 1.0))
+            else:
+                verdicts.append(left_out.judge([searched.networks[part]], self.scale))
+        if not np.isfinite([v.score for v in verdicts]).any():
+            raise ValueError(
+                f"All {n_pairs} penalty pairs diverged: lower learning_rate (now "
+                f"{self.learning_rate}) or clip_value (now {self.clip_value})."
+            )
+        return verdicts
 
     def _pairs(self) -> list[Pair]:
         """Pairs to try, the weakest penalties first."""
@@ -274,7 +278,7 @@ n_iter_no_change, n_jobs, random_state, verbose
             raise ValueError(f"cv={self.cv!r} gives no folds: use a splitter that has some.")
         return folds
 
-    def _set_results(self, pairs: list[Pair], verdicts: list[_Verdict], best: int) -> None:
+    def _set_results(self, pairs: list[Pair], verdicts: list[Verdict], best: int) -> None:
         """Set everything that is told about the search, as GridSearchCV does."""
         scores = np.array([v.fold_scores for v in verdicts])
         mean = np.array([v.score for v in verdicts])
@@ -311,93 +315,6 @@ n_iter_no_change, n_jobs, random_state, verbose
                     )
                 )
         return warned
-
-
-@dataclass(frozen=True)
-class _Verdict:
-    """Mean log-likelihood of the rows that each fold left out, and the factor used for it."""
-
-    fold_scores: Array
-    scale: float
-
-    @property
-    def score(self) -> float:
-        return float(self.fold_scores.mean())
-
-
-class _LeftOut:
-    """Judges networks by the rows that their folds left out."""
-
-    def __init__(
-        self,
-        X: NDArray[Any],
-        y: Array,
-        weight: Array | None,
-        folds: list[tuple[fleet.Rows, fleet.Rows]],
-    ) -> None:
-        self.rows = [test for _, test in folds]
-        self.X = [np.ascontiguousarray(X[test]) for test in self.rows]
-        self.y = [y[test] for test in self.rows]
-        self.weight = [np.ones(len(r)) if weight is None else weight[r] for r in self.rows]
-
-    def predict(self, groups: list[fleet.Networks]) -> list[NormalMixture]:
-        """Mixture of the groups' networks of each fold, on the rows that it left out."""
-        return [
-            NormalMixture(*fleet.join([g[[fold]] for g in groups]).predict(X))
-            for fold, X in enumerate(self.X)
-        ]
-
-    def judge(self, groups: list[fleet.Networks], scale: bool) -> _Verdict:
-        """Scores of groups of networks, one a fold in each, after the best factor if asked."""
-        predicted = self.predict(groups)
-        factor = self._best_factor(predicted) if scale else 1.0
-        return _Verdict(self._scores(predicted, factor), factor)
-
-    def moments(self, groups: list[fleet.Networks], factor: float, n: int) -> tuple[Array, Array]:
-        """Mean and standard deviation for each of n rows; averaged if left out more than once."""
-        count = np.zeros(n)
-        for rows in self.rows:
-            count[rows] += 1
-        mean, std = (np.where(count > 0, 0.0, np.nan) for _ in range(2))
-        for rows, dist in zip(self.rows, self.predict(groups), strict=True):
-            scaled = NormalMixture(dist.means, factor * dist.stds)
-            mean[rows] += scaled.mean / count[rows]
-            std[rows] = np.hypot(std[rows], scaled.std / np.sqrt(count[rows]))  # no overflow
-        return mean, std
-
-    def _scores(self, predicted: list[NormalMixture], factor: float) -> Array:
-        return np.array(
-            [
-                np.average(NormalMixture(d.means, factor * d.stds).logpdf(y), weights=w)
-                for d, y, w in zip(predicted, self.y, self.weight, strict=True)
-            ]
-        )
-
-    def _best_factor(self, predicted: list[NormalMixture]) -> float:
-        """The factor on all standard deviations that maximises the likelihood.
-
-        For single networks it is the root mean square of the standardised residuals. For several it
-        is a weighted one over the members, so it lies between that of each row's smallest and that
-        of its largest.
-        """
-        weight = np.concatenate(self.weight)
-        residuals = np.concatenate(
-            [np.abs(y - d.means) / d.stds for d, y in zip(predicted, self.y, strict=True)], axis=1
-        )
-        low, high = (
-            max(float(np.sqrt(np.average(z**2, weights=weight))), np.finfo(np.float64).tiny)
-            for z in (residuals.min(axis=0), residuals.max(axis=0))
-        )
-        if high <= low * (1 + 1e-12):
-            return low
-        sizes = np.array([w.sum() for w in self.weight])
-        found = minimize_scalar(
-            lambda log: -np.average(self._scores(predicted, np.exp(log)), weights=sizes),
-            bounds=(np.log(low), np.log(high)),
-            method="bounded",
-            options={"xatol": 1e-4},
-        )
-        return float(np.exp(found.x))
 
 
 def _strongest_of_the_best(scores: list[float]) -> int:

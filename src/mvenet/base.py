@@ -1,0 +1,310 @@
+"""What all estimators share: checking a table, describing networks, predicting."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from mvenet import fleet, recipes
+from mvenet.distributions import Normal, NormalMixture
+
+__all__ = ["DistributionRegressor", "NetworkSettings", "seed_entropy"]
+
+LARGEST = 1e302  # sums and ranges of larger numbers overflow
+_SMALLEST_STD = np.finfo(np.float64).tiny
+
+
+class DistributionRegressor(RegressorMixin, BaseEstimator):
+    """What every estimator of ours can do once ``networks_`` is there: all ways to predict."""
+
+    networks_: fleet.Networks
+    scale_: float = 1.0  # factor on all standard deviations
+    n_jobs: int | None
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "networks_")
+
+    def predict_dist(self, X: ArrayLike) -> Normal | NormalMixture:
+        """Predictive distribution of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+
+        Returns
+        -------
+        Normal or NormalMixture
+            A mixture with one component for each network if there is more than one.
+        """
+        check_is_fitted(self)
+        table: NDArray[Any] = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        threads = fleet.effective_threads(self.n_jobs)
+        means, stds = self.networks_.predict(table, threads=threads)
+        stds = np.maximum(self.scale_ * stds, _SMALLEST_STD)
+        return Normal(means[0], stds[0]) if len(means) == 1 else NormalMixture(means, stds)
+
+    def predict(
+        self, X: ArrayLike, return_std: bool = False
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean of the predictive distribution and, if asked, its standard deviation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        return_std : bool, default=False
+
+        Returns
+        -------
+        mean : ndarray of shape (n,)
+        std : ndarray of shape (n,), only with ``return_std=True``
+            In units of y. It is the spread of a new observation, noise included.
+        """
+        dist = self.predict_dist(X)
+        return (dist.mean, dist.std) if return_std else dist.mean
+
+    def predict_interval(
+        self, X: ArrayLike, coverage: float | ArrayLike = 0.9
+    ) -> NDArray[np.float64]:
+        """Central prediction interval.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        coverage : float or list of k floats in (0, 1), default=0.9
+
+        Returns
+        -------
+        ndarray of shape (n, 2), or (n, k, 2) for a list
+            Lower and upper end, in units of y.
+        """
+        return self.predict_dist(X).interval(coverage)
+
+    def predict_quantiles(
+        self, X: ArrayLike, quantiles: ArrayLike = (0.1, 0.5, 0.9)
+    ) -> NDArray[np.float64]:
+        """Quantiles of the predictive distribution.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        quantiles : list of k floats in (0, 1), default=(0.1, 0.5, 0.9)
+
+        Returns
+        -------
+        ndarray of shape (n, k), in units of y
+        """
+        return self.predict_dist(X).ppf(np.atleast_1d(np.asarray(quantiles)))
+
+
+class NetworkSettings(DistributionRegressor, ABC):
+    """The parameters that say how networks are built and trained, and what follows from them."""
+
+    hidden_mean: tuple[int, ...]
+    hidden_var: tuple[int, ...] | None
+    activation: str
+    strategy: str
+    objective: str
+    beta: float
+    epochs: int | str
+    warmup_epochs: int | str
+    batch_size: int
+    learning_rate: float
+    schedule: str
+    clip_value: float | None
+    n_members: int
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    random_state: Any
+    verbose: int
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's own form)
+        "hidden_mean": ["array-like"],
+        "hidden_var": ["array-like", None],
+        "activation": [StrOptions({"elu", "relu", "tanh", "silu"})],
+        "strategy": [StrOptions({"no-warmup", "warmup", "warmup-fixed-mean"})],
+        "objective": [StrOptions({"nll", "beta-nll", "faithful"})],
+        "beta": [Interval(Real, 0, 1, closed="both")],
+        "epochs": [Interval(Integral, 1, 10**8, closed="both"), StrOptions({"auto"})],
+        "warmup_epochs": [Interval(Integral, 1, 10**8, closed="both"), StrOptions({"auto"})],
+        "batch_size": [Interval(Integral, 1, 2**31 - 1, closed="both")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "schedule": [StrOptions({"constant", "cosine"})],
+        "clip_value": [Interval(Real, 0, None, closed="neither"), None],
+        "n_members": [Interval(Integral, 1, None, closed="left")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [
+            Interval(Integral, None, -1, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+            None,
+        ],
+        "random_state": ["random_state", np.random.Generator],
+        "verbose": ["verbose"],
+    }
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on a table.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,) or None
+            Not negative; a row of weight zero is left out.
+
+        Returns
+        -------
+        self
+        """
+        self.__dict__.pop("networks_", None)  # a fit that is interrupted leaves nothing half-fitted
+        table, target, weight, rows = check_table(self, X, y, sample_weight)
+        threads = fleet.effective_threads(self.n_jobs)
+        fitting = self._fitting(table, target, weight, rows)
+        [told] = fleet.drive(
+            table, target, weight, [fitting], threads=threads, verbose=self.verbose
+        )
+        for warning in told:
+            warnings.warn(warning, stacklevel=3)  # past scikit-learn's decorator, to the caller
+        return self
+
+    @abstractmethod
+    def _fitting(
+        self,
+        X: NDArray[Any],
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64] | None,
+        rows: fleet.Rows,
+    ) -> Generator[fleet.Request, fleet.Fleet, list[Warning]]:
+        """Ask for networks, set the fitted attributes when they are there, return warnings."""
+
+    def _architecture(self) -> recipes.Architecture:
+        return recipes.Architecture(
+            hidden_units("hidden_mean", self.hidden_mean),
+            None if self.hidden_var is None else hidden_units("hidden_var", self.hidden_var),
+            self.activation,
+        )
+
+    def _training(self) -> recipes.Training:
+        return recipes.Training(
+            objective=self.objective,
+            beta=self.beta,
+            batch_size=self.batch_size,
+            clip_value=math.inf if self.clip_value is None else self.clip_value,
+        )
+
+    def _stages(self, n_rows: int, reg_mean: float, reg_var: float) -> tuple[recipes.Stage, ...]:
+        return recipes.stages(
+            self.strategy,
+            n_rows=n_rows,
+            batch_size=self.batch_size,
+            epochs=self.epochs,
+            warmup_epochs=self.warmup_epochs,
+            learning_rate=self.learning_rate,
+            schedule=self.schedule,
+            reg_mean=reg_mean,
+            reg_var=reg_var,
+            patience=self.n_iter_no_change if self.early_stopping else 0,
+        )
+
+    def _split(self, rows: fleet.Rows, entropy: Any) -> tuple[fleet.Rows, fleet.Rows]:
+        """Training and validation rows."""
+        if not self.early_stopping:
+            return rows, rows[:0]
+        n_valid = math.ceil(self.validation_fraction * len(rows))
+        if len(rows) - n_valid < 2:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction} leaves {len(rows) - n_valid} of "
+                f"{len(rows)} rows for training: lower it or set early_stopping=False."
+            )
+        rng = np.random.default_rng(fleet.derived_seed(entropy, 0))
+        order = rng.permutation(rows)
+        return np.sort(order[n_valid:]), np.sort(order[:n_valid])
+
+    def _without_diverged(self, result: fleet.Fleet) -> tuple[fleet.Networks, list[Warning]]:
+        """Return the networks that trained; none at all is an error, some a warning."""
+        lost = int(result.diverged.sum())
+        if lost == len(result.diverged):
+            raise ValueError(
+                f"Training diverged (learning_rate={self.learning_rate}, "
+                f"clip_value={self.clip_value}): lower learning_rate or clip_value."
+            )
+        return result.networks[~result.diverged], self._lost(lost, len(result.diverged))
+
+    def _lost(self, lost: int, members: int) -> list[Warning]:
+        if not lost:
+            return []
+        message = (
+            f"{lost} of {members} members diverged and were left out: lower learning_rate (now "
+            f"{self.learning_rate})."
+        )
+        return [ConvergenceWarning(message)]
+
+
+def hidden_units(name: str, value: Any) -> tuple[int, ...]:
+    """Check a parameter such as ``hidden_mean`` and return it as a tuple of int."""
+    units = tuple(value) if isinstance(value, tuple | list | np.ndarray) else (None,)
+    whole = (isinstance(u, int | np.integer) and not isinstance(u, bool) for u in units)
+    if not all(whole) or not all(1 <= u <= 65536 for u in units):
+        raise ValueError(
+            f"The {name!r} parameter must hold whole numbers of hidden units from 1 to 65536, such "
+            f"as (40, 20). Got {value!r} instead."
+        )
+    return tuple(int(u) for u in units)
+
+
+def check_table(
+    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64] | None, fleet.Rows]:
+    """Validate what ``fit`` was given; return X, y, weights and the rows that count."""
+    table, target = validate_data(
+        estimator,
+        X,
+        y,
+        dtype=[np.float64, np.float32],
+        y_numeric=True,
+        ensure_min_samples=2,
+    )
+    target = np.ascontiguousarray(target, dtype=np.float64)
+    for name, values in (("X", table), ("y", target)):
+        largest = max(float(values.max()), -float(values.min()))
+        if largest > LARGEST:
+            raise ValueError(
+                f"{name} holds {largest:g}, too large to standardise: divide by a constant first, "
+                f"so that nothing exceeds {LARGEST:g}."
+            )
+    rows = np.arange(len(target))
+    if sample_weight is None:
+        return table, target, None, rows
+    weight = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
+    weight = weight / (weight.max() or 1.0)
+    rows = np.flatnonzero(weight)
+    if len(rows) < 2:
+        raise ValueError(
+            f"sample_weight is positive for {len(rows)} row(s): at least 2 rows must count."
+        )
+    return table, target, weight, rows
+
+
+def seed_entropy(random_state: Any) -> int | list[int]:
+    """Entropy for ``SeedSequence`` from whatever scikit-learn takes as random_state."""
+    if random_state is None:
+        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        return random_state.randint(2**31, size=4).tolist()  # type: ignore[no-any-return]
+    return int(random_state)

@@ -1,0 +1,105 @@
+"""Networks judged by the rows that their folds left out: scores, the factor on std, predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from mvenet import fleet
+from mvenet.distributions import NormalMixture
+
+__all__ = ["LeftOut", "Verdict"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Mean log-likelihood of the rows that each fold left out, and the factor used for it."""
+
+    fold_scores: Array
+    scale: float
+
+    @property
+    def score(self) -> float:
+        """Mean over the folds."""
+        return float(self.fold_scores.mean())
+
+
+class LeftOut:
+    """The rows that each fold left out, as judges of the networks trained without them."""
+
+    def __init__(
+        self,
+        X: NDArray[Any],
+        y: Array,
+        weight: Array | None,
+        folds: list[tuple[fleet.Rows, fleet.Rows]],
+    ) -> None:
+        self.rows = [test for _, test in folds]
+        self.X = [np.ascontiguousarray(X[test]) for test in self.rows]
+        self.y = [y[test] for test in self.rows]
+        self.weight = [np.ones(len(r)) if weight is None else weight[r] for r in self.rows]
+
+    def predict(self, groups: list[fleet.Networks]) -> list[NormalMixture]:
+        """Mixture of the groups' networks of each fold, on the rows that it left out."""
+        return [
+            NormalMixture(*fleet.join([g[[fold]] for g in groups]).predict(X))
+            for fold, X in enumerate(self.X)
+        ]
+
+    def judge(self, groups: list[fleet.Networks], scale: bool) -> Verdict:
+        """Scores of groups of networks, one a fold in each, after the best factor if asked."""
+        predicted = self.predict(groups)
+        factor = self._best_factor(predicted) if scale else 1.0
+        return Verdict(self._scores(predicted, factor), factor)
+
+    def moments(self, groups: list[fleet.Networks], factor: float, n: int) -> tuple[Array, Array]:
+        """Mean and standard deviation for each of n rows; averaged if left out more than once."""
+        count = np.zeros(n)
+        for rows in self.rows:
+            count[rows] += 1
+        mean, std = (np.where(count > 0, 0.0, np.nan) for _ in range(2))
+        for rows, dist in zip(self.rows, self.predict(groups), strict=True):
+            scaled = NormalMixture(dist.means, factor * dist.stds)
+            mean[rows] += scaled.mean / count[rows]
+            std[rows] = np.hypot(std[rows], scaled.std / np.sqrt(count[rows]))  # no overflow
+        return mean, std
+
+    def _scores(self, predicted: list[NormalMixture], factor: float) -> Array:
+        return np.array(
+            [
+                np.average(NormalMixture(d.means, factor * d.stds).logpdf(y), weights=w)
+                for d, y, w in zip(predicted, self.y, self.weight, strict=True)
+            ]
+        )
+
+    def _best_factor(self, predicted: list[NormalMixture]) -> float:
+        """The factor on all standard deviations that maximises the likelihood.
+
+        For single networks it is the root mean square of the standardised residuals. For several it
+        is a weighted one over the members, so it lies between that of each row's smallest and that
+        of its largest.
+        """
+        weight = np.concatenate(self.weight)
+        residuals = np.concatenate(
+            [np.abs(y - d.means) / d.stds for d, y in zip(predicted, self.y, strict=True)], axis=1
+        )
+        low, high = (
+            max(float(np.sqrt(np.average(z**2, weights=weight))), np.finfo(np.float64).tiny)
+            for z in (residuals.min(axis=0), residuals.max(axis=0))
+        )
+        if high <= low * (1 + 1e-12):
+            return low
+        sizes = np.array([w.sum() for w in self.weight])
+        found = minimize_scalar(
+            lambda log: -np.average(self._scores(predicted, np.exp(log)), weights=sizes),
+            bounds=(np.log(low), np.log(high)),
+            method="bounded",
+            options={"xatol": 1e-4},
+        )
+        return float(np.exp(found.x))
