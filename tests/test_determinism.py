@@ -17,8 +17,10 @@ import joblib
 import numpy as np
 import pytest
 import threadpoolctl
+from sklearn.base import clone
 
-from mvenet import MVERegressor, _engine, fleet
+from mvenet import MVERegressor, MVERegressorCV, _engine, fleet
+from mvenet.base import fit_together
 from mvenet.recipes import Architecture, Stage, Training, stages
 
 SETS = _engine.instruction_sets()
@@ -419,3 +421,22 @@ def test_n_jobs_is_the_number_of_threads():
         capture_output=True, text=True, check=True, timeout=60,
     ).stdout  # fmt: skip
     assert output.split() == ["1", "2", "4"]
+
+
+def test_estimators_fitted_together_are_as_if_fitted_alone():
+    X, y = table(n=60)
+    grid = {"reg_mean": [1e-3, 1e-2], "reg_var": [1e-2, 1e-1], "cv": 3, "n_members": 2}
+    short = {"epochs": 4, "warmup_epochs": 3, "random_state": 0, "hidden_mean": (6,)}
+    estimators = [
+        MVERegressor(**short),
+        MVERegressorCV(**grid, **short),
+        MVERegressorCV(**grid, **short, scale=False, final="refit"),
+        MVERegressorCV(**grid, **short, strategy="warmup-fixed-mean"),
+    ]
+    together = [clone(e) for e in estimators]
+    fit_together(together, X, y, n_jobs=2)
+    alone = [e.fit(X, y) for e in estimators]
+    for a, b in zip(together, alone, strict=True):
+        assert a.networks_.parameters.tobytes() == b.networks_.parameters.tobytes()
+        assert a.predict(X).tobytes() == b.predict(X).tobytes()
+    assert together[1].n_steps_ < sum(e.n_steps_ for e in alone[:3])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from mvenet import fleet, recipes
 from mvenet.distributions import Normal, NormalMixture
 
-__all__ = ["DistributionRegressor", "NetworkSettings", "seed_entropy"]
+__all__ = ["DistributionRegressor", "NetworkSettings", "fit_together", "seed_entropy"]
 
 LARGEST = 1e302  # sums and ranges of larger numbers overflow
 _SMALLEST_STD = np.finfo(np.float64).tiny
@@ -155,7 +155,6 @@ class NetworkSettings(DistributionRegressor, ABC):
         "verbose": ["verbose"],
     }
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on a table.
 
@@ -170,15 +169,9 @@ class NetworkSettings(DistributionRegressor, ABC):
         -------
         self
         """
-        self.__dict__.pop("networks_", None)  # a fit that is interrupted leaves nothing half-fitted
-        table, target, weight, rows = check_table(self, X, y, sample_weight)
-        threads = fleet.effective_threads(self.n_jobs)
-        fitting = self._fitting(table, target, weight, rows)
-        [told] = fleet.drive(
-            table, target, weight, [fitting], threads=threads, verbose=self.verbose
-        )
+        told = fit_together([self], X, y, sample_weight, n_jobs=self.n_jobs, verbose=self.verbose)
         for warning in told:
-            warnings.warn(warning, stacklevel=3)  # past scikit-learn's decorator, to the caller
+            warnings.warn(warning, stacklevel=2)
         return self
 
     @abstractmethod
@@ -252,6 +245,31 @@ class NetworkSettings(DistributionRegressor, ABC):
             f"{self.learning_rate})."
         )
         return [ConvergenceWarning(message)]
+
+
+def fit_together(
+    estimators: Sequence[NetworkSettings],
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> list[Warning]:
+    """Fit estimators on the same table; what two of them have in common is trained once.
+
+    Each ends as if it had been fitted alone, to the bit. Returns the warnings of all, for the
+    caller to show.
+    """
+    fits = []
+    for estimator in estimators:
+        estimator.__dict__.pop("networks_", None)  # an interrupted fit leaves nothing half-fitted
+        estimator._validate_params()
+        table, target, weight, rows = check_table(estimator, X, y, sample_weight)
+        fits.append(estimator._fitting(table, target, weight, rows))
+    threads = fleet.effective_threads(n_jobs)
+    told = fleet.drive(table, target, weight, fits, threads=threads, verbose=verbose)
+    return [warning for warnings_of_one in told for warning in warnings_of_one]
 
 
 def hidden_units(name: str, value: Any) -> tuple[int, ...]:
