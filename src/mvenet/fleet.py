@@ -197,8 +197,11 @@ def train(
         ]
         history = [[pieces[j] for j in chain] for chain in chains]
     scaling = (result[name][subset] for name in ("x_mean", "x_scale", "y_mean", "y_scale"))
+    parameters = result["parameters"]
+    if last != list(range(len(jobs))):  # a copy only where jobs are shared or come in stages
+        parameters = parameters[last]
     return Fleet(
-        networks=Networks(architecture, result["parameters"][last], *scaling),
+        networks=Networks(architecture, parameters, *scaling),
         diverged=result["status"][last] != 0,
         history=history,
         steps=int(result["steps"].sum()),
