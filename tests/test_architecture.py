@@ -22,15 +22,18 @@ LEVELS = {
     "distributions": 0,
     "metrics": 0,
     "recipes": 0,
+    "store": 0,
     # knows the engine
     "fleet": 1,
     "progress": 1,
     "leftout": 1,
+    "rounds": 1,
     # knows scikit-learn
     "base": 2,
     "regressor": 2,
     "search": 2,
     "comparison": 2,
+    "outcome": 2,
     "": 2,  # mvenet itself
     # edges, imported by nobody below
     "datasets": 3,

@@ -1,10 +1,18 @@
 """Regression with honest uncertainty: mean-variance networks, trained properly and fast."""
 
 from mvenet import recipes
+from mvenet.comparison import compare_strategies
 from mvenet.distributions import Normal, NormalMixture
 from mvenet.regressor import MVERegressor
 from mvenet.search import MVERegressorCV
 
 __version__ = "0.1.0"
 
-__all__ = ["MVERegressor", "MVERegressorCV", "Normal", "NormalMixture", "recipes"]
+__all__ = [
+    "MVERegressor",
+    "MVERegressorCV",
+    "Normal",
+    "NormalMixture",
+    "compare_strategies",
+    "recipes",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import warnings
 from abc import ABC, abstractmethod
@@ -16,10 +17,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from mvenet import fleet, recipes
+from mvenet import fleet, recipes, rounds
 from mvenet.distributions import Normal, NormalMixture
 
-__all__ = ["DistributionRegressor", "NetworkSettings", "fit_together", "seed_entropy"]
+__all__ = [
+    "DistributionRegressor",
+    "DivergedError",
+    "NetworkSettings",
+    "fingerprint",
+    "fit_together",
+    "seed_entropy",
+]
 
 LARGEST = 1e302  # sums and ranges of larger numbers overflow
 _SMALLEST_STD = np.finfo(np.float64).tiny
@@ -170,7 +178,7 @@ class NetworkSettings(DistributionRegressor, ABC):
         self
         """
         told = fit_together([self], X, y, sample_weight, n_jobs=self.n_jobs, verbose=self.verbose)
-        for warning in told:
+        for warning in told[0]:
             warnings.warn(warning, stacklevel=2)
         return self
 
@@ -181,8 +189,14 @@ class NetworkSettings(DistributionRegressor, ABC):
         y: NDArray[np.float64],
         weight: NDArray[np.float64] | None,
         rows: fleet.Rows,
-    ) -> Generator[fleet.Request, fleet.Fleet, list[Warning]]:
+    ) -> Generator[rounds.Request, fleet.Fleet, list[Warning]]:
         """Ask for networks, set the fitted attributes when they are there, return warnings."""
+
+    @abstractmethod
+    def _requests(
+        self, X: NDArray[Any], y: NDArray[np.float64], rows: fleet.Rows
+    ) -> list[rounds.Request]:
+        """What ``_fitting`` will ask for, round by round; for a search a round of that size."""
 
     def _architecture(self) -> recipes.Architecture:
         return recipes.Architecture(
@@ -231,7 +245,7 @@ class NetworkSettings(DistributionRegressor, ABC):
         """Return the networks that trained; none at all is an error, some a warning."""
         lost = int(result.diverged.sum())
         if lost == len(result.diverged):
-            raise ValueError(
+            raise DivergedError(
                 f"Training diverged (learning_rate={self.learning_rate}, "
                 f"clip_value={self.clip_value}): lower learning_rate or clip_value."
             )
@@ -247,6 +261,10 @@ class NetworkSettings(DistributionRegressor, ABC):
         return [ConvergenceWarning(message)]
 
 
+class DivergedError(ValueError):
+    """No network of a fit was trained to its end."""
+
+
 def fit_together(
     estimators: Sequence[NetworkSettings],
     X: ArrayLike,
@@ -255,21 +273,35 @@ def fit_together(
     *,
     n_jobs: int | None = None,
     verbose: int = 0,
-) -> list[Warning]:
+    progress: fleet.Progress | None = None,
+    forgiving: bool = False,
+) -> list[list[Warning]]:
     """Fit estimators on the same table; what two of them have in common is trained once.
 
-    Each ends as if it had been fitted alone, to the bit. Returns the warnings of all, for the
-    caller to show.
+    Each ends as if it had been fitted alone, to the bit. Returns the warnings of each, for the
+    caller to show. ``forgiving`` makes a warning of an estimator whose networks all diverged, and
+    leaves it unfitted, so that the others are not lost.
     """
     fits = []
     for estimator in estimators:
         estimator.__dict__.pop("networks_", None)  # an interrupted fit leaves nothing half-fitted
         estimator._validate_params()
         table, target, weight, rows = check_table(estimator, X, y, sample_weight)
-        fits.append(estimator._fitting(table, target, weight, rows))
+        fitting = estimator._fitting(table, target, weight, rows)
+        fits.append(_forgiven(fitting) if forgiving else fitting)
     threads = fleet.effective_threads(n_jobs)
-    told = fleet.drive(table, target, weight, fits, threads=threads, verbose=verbose)
-    return [warning for warnings_of_one in told for warning in warnings_of_one]
+    return rounds.drive(
+        table, target, weight, fits, threads=threads, verbose=verbose, progress=progress
+    )
+
+
+def _forgiven(
+    fitting: Generator[rounds.Request, fleet.Fleet, list[Warning]],
+) -> Generator[rounds.Request, fleet.Fleet, list[Warning]]:
+    try:
+        return (yield from fitting)
+    except DivergedError as error:
+        return [ConvergenceWarning(str(error))]
 
 
 def hidden_units(name: str, value: Any) -> tuple[int, ...]:
@@ -315,6 +347,15 @@ def check_table(
             f"sample_weight is positive for {len(rows)} row(s): at least 2 rows must count."
         )
     return table, target, weight, rows
+
+
+def fingerprint(*arrays: NDArray[Any]) -> str:
+    """SHA-256 of arrays: shapes, types and contents, whatever their memory order."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.shape} {array.dtype.str}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def seed_entropy(random_state: Any) -> int | list[int]:

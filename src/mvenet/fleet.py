@@ -11,34 +11,30 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections import defaultdict
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mvenet import _engine
-from mvenet.progress import steps_bar
 from mvenet.recipes import Architecture, Stage, Training
 
 __all__ = [
     "Fleet",
     "Network",
     "Networks",
-    "Request",
     "derived_seed",
-    "drive",
     "effective_threads",
     "join",
+    "planned_steps",
     "train",
 ]
 
 Rows = NDArray[np.int64]
 Progress = Callable[[int], object]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -173,7 +169,7 @@ def train(
         x=_regular(X),
         y=y,
         weight=sample_weight,
-        subsets=[(_row_numbers(rows), _row_numbers(valid)) for rows, valid in subsets],
+        subsets=[(row_numbers(rows), row_numbers(valid)) for rows, valid in subsets],
         jobs=[_engine_job(job) for job in jobs],
         mean_sizes=mean_sizes,
         var_sizes=var_sizes,
@@ -206,98 +202,6 @@ def train(
         history=history,
         steps=int(result["steps"].sum()),
     )
-
-
-@dataclass(frozen=True)
-class Request:
-    """Networks that a fit needs before it can go on; the arguments of :func:`train`."""
-
-    subsets: Sequence[tuple[Rows, Rows]]
-    networks: Sequence[Network]
-    architecture: Architecture
-    training: Training
-    record_history: bool = False
-
-
-def drive(
-    X: NDArray[Any],
-    y: NDArray[np.float64],
-    sample_weight: NDArray[np.float64] | None,
-    fits: Sequence[Generator[Request, Fleet, T]],
-    *,
-    threads: int = 1,
-    verbose: int = 0,
-) -> list[T]:
-    """Run several fits on the same rows side by side, and return what each returns.
-
-    A fit is a generator that yields requests and is sent their fleets. The requests of one round
-    become one fleet for each architecture, so that what two fits have in common is trained once.
-    """
-    waiting = {i: next(fit) for i, fit in enumerate(fits)}
-    results: dict[int, T] = {}
-    while waiting:
-        groups = defaultdict(list)
-        for i, request in waiting.items():
-            groups[request.architecture, request.training].append(i)
-        answers: dict[int, Fleet] = {}
-        for members in groups.values():
-            requests = [waiting[i] for i in members]
-            fleets = _train_together(X, y, sample_weight, requests, threads, verbose)
-            answers.update(zip(members, fleets, strict=True))
-        waiting = {}
-        for i, answer in answers.items():
-            try:
-                waiting[i] = fits[i].send(answer)
-            except StopIteration as end:
-                results[i] = end.value
-    return [results[i] for i in range(len(fits))]
-
-
-def _train_together(
-    X: NDArray[Any],
-    y: NDArray[np.float64],
-    sample_weight: NDArray[np.float64] | None,
-    requests: Sequence[Request],
-    threads: int,
-    verbose: int,
-) -> list[Fleet]:
-    """One fleet for requests of one architecture, cut up again."""
-    subsets: dict[tuple[bytes, bytes], int] = {}
-    rows: list[tuple[Rows, Rows]] = []
-    networks: list[Network] = []
-    for request in requests:
-        numbers = []
-        for train_rows, valid_rows in request.subsets:
-            subset = _row_numbers(train_rows), _row_numbers(valid_rows)
-            key = subset[0].tobytes(), subset[1].tobytes()
-            if key not in subsets:
-                subsets[key] = len(rows)
-                rows.append(subset)
-            numbers.append(subsets[key])
-        networks += [
-            dataclasses.replace(network, subset=numbers[network.subset])
-            for network in request.networks
-        ]
-    first = requests[0]
-    total = planned_steps(networks, rows, first.training.batch_size)
-    with steps_bar("training", total, verbose) as progress:
-        whole = train(
-            X,
-            y,
-            sample_weight,
-            rows,
-            networks,
-            architecture=first.architecture,
-            training=first.training,
-            threads=threads,
-            record_history=any(request.record_history for request in requests),
-            progress=progress,
-        )
-    parts, start = [], 0
-    for request in requests:
-        parts.append(whole[start : start + len(request.networks)])
-        start += len(request.networks)
-    return parts
 
 
 def planned_steps(
@@ -363,7 +267,8 @@ def _regular(X: NDArray[Any]) -> NDArray[Any]:
     return X if regular else np.ascontiguousarray(X)
 
 
-def _row_numbers(rows: ArrayLike) -> Rows:
+def row_numbers(rows: ArrayLike) -> Rows:
+    """Row numbers as the engine takes them."""
     return np.ascontiguousarray(rows, dtype=np.int64)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvenet import fleet, recipes
+from mvenet import fleet, recipes, rounds
 from mvenet.base import NetworkSettings, seed_entropy
 
 __all__ = ["MVERegressor"]
@@ -163,7 +163,20 @@ class MVERegressor(NetworkSettings):
         y: NDArray[np.float64],
         weight: NDArray[np.float64] | None,
         rows: fleet.Rows,
-    ) -> Generator[fleet.Request, fleet.Fleet, list[Warning]]:
+    ) -> Generator[rounds.Request, fleet.Fleet, list[Warning]]:
+        request = self._requests(X, y, rows)[0]
+        result = yield request
+        trained, warned = self._without_diverged(result)
+        stages = request.networks[0].stages
+        self.history_ = history_columns(result, stages)
+        self.reg_mean_, self.reg_var_ = stages[-1].reg_mean, stages[-1].reg_var
+        self.n_steps_ = result.steps
+        self.networks_ = trained
+        return warned
+
+    def _requests(
+        self, X: NDArray[Any], y: NDArray[np.float64], rows: fleet.Rows
+    ) -> list[rounds.Request]:
         entropy = seed_entropy(self.random_state)
         subset = self._split(rows, entropy)
         reg_mean = AUTO_PRIOR / len(rows) if self.reg_mean == "auto" else float(self.reg_mean)
@@ -173,15 +186,8 @@ class MVERegressor(NetworkSettings):
             fleet.Network(stages, fleet.derived_seed(entropy, 0, member))
             for member in range(self.n_members)
         ]
-        result = yield fleet.Request(
-            [subset], networks, self._architecture(), self._training(), record_history=True
-        )
-        trained, warned = self._without_diverged(result)
-        self.history_ = history_columns(result, stages)
-        self.reg_mean_, self.reg_var_ = reg_mean, reg_var
-        self.n_steps_ = result.steps
-        self.networks_ = trained
-        return warned
+        settings = self._architecture(), self._training()
+        return [rounds.Request([subset], networks, *settings, record_history=True)]
 
 
 def history_columns(

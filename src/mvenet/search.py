@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Generator
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -13,8 +14,8 @@ from scipy.stats import rankdata
 from sklearn.model_selection import KFold, PredefinedSplit, check_cv
 from sklearn.utils._param_validation import StrOptions
 
-from mvenet import fleet
-from mvenet.base import NetworkSettings, seed_entropy
+from mvenet import fleet, rounds
+from mvenet.base import DivergedError, NetworkSettings, seed_entropy
 from mvenet.leftout import LeftOut, Verdict
 
 __all__ = ["MVERegressorCV"]
@@ -22,6 +23,16 @@ __all__ = ["MVERegressorCV"]
 Array = NDArray[np.float64]
 Pair = tuple[float, float]
 GRID = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What a search consists of: pairs, folds, rows to train on (folds, then all), and a seed."""
+
+    pairs: list[Pair]
+    folds: list[tuple[fleet.Rows, fleet.Rows]]
+    subsets: list[tuple[fleet.Rows, fleet.Rows]]
+    entropy: Any
 
 
 class MVERegressorCV(NetworkSettings):
@@ -164,62 +175,74 @@ n_iter_no_change, n_jobs, random_state, verbose
         y: Array,
         weight: Array | None,
         rows: fleet.Rows,
-    ) -> Generator[fleet.Request, fleet.Fleet, list[Warning]]:
-        pairs = self._pairs()
-        entropy = seed_entropy(self.random_state)
-        folds = self._folds(X, y, rows, entropy)
-        k = len(folds)
-        subsets = [self._split(train, entropy) for train, _ in folds]
-        settings = self._architecture(), self._training()
-
-        def of_folds(pair: Pair, member: int) -> list[fleet.Network]:
-            return [
-                fleet.Network(
-                    self._stages(len(subset[0]), *pair),
-                    fleet.derived_seed(entropy, fold, member),
-                    fold,
-                )
-                for fold, subset in enumerate(subsets)
-            ]
-
-        searched = yield fleet.Request(
-            subsets, [n for p in pairs for n in of_folds(p, 0)], *settings
-        )
-        left_out = LeftOut(X, y, weight, folds)
+    ) -> Generator[rounds.Request, fleet.Fleet, list[Warning]]:
+        layout = self._layout(X, y, rows)
+        pairs, k = layout.pairs, len(layout.folds)
+        searched = yield self._grid_request(layout)
+        left_out = LeftOut(X, y, weight, layout.folds)
         verdicts = self._verdicts(searched, left_out, len(pairs))
         best = _strongest_of_the_best([v.score for v in verdicts])
-
-        # Members beyond the first are trained for the chosen pair only. With final="refit" those
-        # of the folds serve the factor alone: it must come from as many members as it is used on.
-        refit = self.final == "refit"
-        extra = 0 if refit and not self.scale else self.n_members - 1
-        more = [n for member in range(1, extra + 1) for n in of_folds(pairs[best], member)]
-        if refit:
-            subsets = [*subsets, self._split(rows, entropy)]
-            stages = self._stages(len(subsets[-1][0]), *pairs[best])
-            more += [
-                fleet.Network(stages, fleet.derived_seed(entropy, k, member), k)
-                for member in range(self.n_members)
-            ]
         groups = [searched.networks[best * k : (best + 1) * k]]
+        self.scale_ = verdicts[best].scale
         steps = searched.steps
         warned: list[Warning] = []
-        if more:
-            added = yield fleet.Request(subsets, more, *settings)
+        chosen = self._chosen_request(layout, pairs[best])
+        if chosen.networks:
+            added = yield chosen
             steps += added.steps
-            whole = [m for m in range(extra) if not added.diverged[m * k : (m + 1) * k].any()]
+            n_extra = self._extra_members()
+            whole = [m for m in range(n_extra) if not added.diverged[m * k : (m + 1) * k].any()]
             groups += [added.networks[m * k : (m + 1) * k] for m in whole]
-            if refit:
-                final, warned = self._without_diverged(added[extra * k :])
+            self.scale_ = left_out.judge(groups, self.scale).scale
+            if self.final == "refit":
+                final, warned = self._without_diverged(added[n_extra * k :])
             else:
-                warned = self._lost(extra - len(whole), self.n_members)
+                warned = self._lost(n_extra - len(whole), self.n_members)
         self._set_results(pairs, verdicts, best)
-        self.scale_ = left_out.judge(groups, self.scale).scale if more else verdicts[best].scale
         self.oof_mean_, self.oof_std_ = left_out.moments(groups, self.scale_, len(y))
         self.n_splits_ = k
         self.n_steps_ = steps
-        self.networks_ = final if refit else fleet.join(groups)
+        self.networks_ = final if self.final == "refit" else fleet.join(groups)
         return warned + self._edges(pairs)
+
+    def _requests(self, X: NDArray[Any], y: Array, rows: fleet.Rows) -> list[rounds.Request]:
+        layout = self._layout(X, y, rows)
+        chosen = self._chosen_request(layout, layout.pairs[-1])
+        return [self._grid_request(layout), *([chosen] if chosen.networks else [])]
+
+    def _layout(self, X: NDArray[Any], y: Array, rows: fleet.Rows) -> _Layout:
+        entropy = seed_entropy(self.random_state)
+        folds = self._folds(X, y, rows, entropy)
+        parts = [train for train, _ in folds] + ([rows] if self.final == "refit" else [])
+        subsets = [self._split(part, entropy) for part in parts]
+        return _Layout(self._pairs(), folds, subsets, entropy)
+
+    def _network(self, layout: _Layout, pair: Pair, subset: int, member: int) -> fleet.Network:
+        stages = self._stages(len(layout.subsets[subset][0]), *pair)
+        return fleet.Network(stages, fleet.derived_seed(layout.entropy, subset, member), subset)
+
+    def _grid_request(self, layout: _Layout) -> rounds.Request:
+        """One network for each pair and fold."""
+        every = itertools.product(layout.pairs, range(len(layout.folds)))
+        networks = [self._network(layout, pair, fold, 0) for pair, fold in every]
+        return rounds.Request(layout.subsets, networks, self._architecture(), self._training())
+
+    def _chosen_request(self, layout: _Layout, pair: Pair) -> rounds.Request:
+        """Further members for the folds of the chosen pair, then those on all rows."""
+        k = len(layout.folds)
+        members = range(1, self._extra_members() + 1)
+        networks = [self._network(layout, pair, f, m) for m in members for f in range(k)]
+        if self.final == "refit":
+            networks += [self._network(layout, pair, k, m) for m in range(self.n_members)]
+        return rounds.Request(layout.subsets, networks, self._architecture(), self._training())
+
+    def _extra_members(self) -> int:
+        """Members of the folds beyond the first.
+
+        With ``final="refit"`` they serve the factor alone: it must come from as many members as it
+        is used on.
+        """
+        return 0 if self.final == "refit" and not self.scale else self.n_members - 1
 
     def _verdicts(self, searched: fleet.Fleet, left_out: LeftOut, n_pairs: int) -> list[Verdict]:
         """One verdict for each pair; a pair with a network that diverged scores -inf."""
@@ -232,7 +255,7 @@ n_iter_no_change, n_jobs, random_state, verbose
             else:
                 verdicts.append(left_out.judge([searched.networks[part]], self.scale))
         if not np.isfinite([v.score for v in verdicts]).any():
-            raise ValueError(
+            raise DivergedError(
                 f"All {n_pairs} penalty pairs diverged: lower learning_rate (now "
                 f"{self.learning_rate}) or clip_value (now {self.clip_value})."
             )

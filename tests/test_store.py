@@ -1,0 +1,392 @@
+"""A comparison that is killed, resumed, raced, starved of disk, or run on a cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+import joblib
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+
+from mvenet import MVERegressor, compare_strategies
+from mvenet.store import Store, differences
+
+RNG = np.random.default_rng(5)
+X = RNG.uniform(-1, 1, (60, 2))
+Y = X[:, 0] ** 2 + 0.2 * RNG.standard_normal(60)
+ARMS = {"a": MVERegressor(epochs=20), "b": MVERegressor(epochs=20, strategy="no-warmup")}
+
+# A comparison of ten folds of about a fifth of a second, run as another process.
+SCRIPT = """
+import sys
+import numpy as np
+from mvenet import compare_strategies
+from mvenet.comparison import strategy_arms
+rng = np.random.default_rng(5)
+X = rng.uniform(-1, 1, (60, 2))
+y = X[:, 0] ** 2 + 0.2 * rng.standard_normal(60)
+arms = strategy_arms(reg_mean=(1e-3, 1e-2), reg_var=(1e-3, 1e-2), epochs=400, warmup_epochs=400)
+result = compare_strategies(X, y, arms, 10, 3, sys.argv[1], n_jobs=1, random_state=0)
+print(result.to_frame().to_json(double_precision=15), result, flush=True)
+"""
+
+
+def start(folder, script=SCRIPT, **options):
+    return subprocess.Popen(
+        [sys.executable, "-c", script, str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def finished(folder):
+    """Folds in the store, read from outside while nobody holds it."""
+    path = folder / "results.sqlite"
+    if not path.exists():
+        return 0
+    with sqlite3.connect(path) as db:
+        try:
+            return db.execute("SELECT count(*) FROM folds").fetchone()[0]
+        except sqlite3.OperationalError:
+            return 0
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    process = start(tmp_path_factory.mktemp("whole"))
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out
+
+
+# --- killed and resumed --------------------------------------------------------------------------
+
+
+def test_killed_at_random_moments_it_ends_with_the_same_table(whole, tmp_path):
+    """Alternately once another fold is there, and at any moment, in the middle of imports too."""
+    chance = random.Random(1)
+    done = 0
+    for kills in range(8):
+        process = start(tmp_path)
+        if kills % 2:
+            time.sleep(chance.uniform(0, 2))
+        else:
+            while finished_while_running(tmp_path) <= done and process.poll() is None:
+                time.sleep(0.01)
+            time.sleep(chance.uniform(0, 0.1))
+        process.kill()
+        process.communicate()
+        now = finished(tmp_path)
+        assert now >= done  # nothing that was finished is lost
+        done = now
+    assert done >= 4
+    out, err = start(tmp_path).communicate(timeout=120)
+    assert out == whole, err
+
+
+def test_killed_between_two_folds_only_the_rest_is_trained(tmp_path):
+    arms, folds = ARMS, 5
+    complete = compare_strategies(X, Y, arms, folds, random_state=0)
+    compare_strategies(X, Y, arms, folds, store=tmp_path, random_state=0)
+    path = tmp_path / "results.sqlite"
+    with sqlite3.connect(path) as db:
+        db.execute("DELETE FROM folds WHERE fold IN (1, 3)")
+        kept = dict(db.execute("SELECT fold, result FROM folds"))
+    again = compare_strategies(X, Y, arms, folds, store=tmp_path, random_state=0)
+    assert_array_equal(again.results["loglik"], complete.results["loglik"])
+    with sqlite3.connect(path) as db:
+        after = dict(db.execute("SELECT fold, result FROM folds"))
+    assert {fold: after[fold] for fold in kept} == kept  # to the digit, seconds included
+    assert len(after) == 5
+
+
+def test_a_finished_store_answers_without_training(tmp_path, monkeypatch):
+    first = compare_strategies(X, Y, ARMS, 3, store=tmp_path, random_state=0)
+    monkeypatch.setattr("mvenet.comparison.fit_together", lambda *a, **k: pytest.fail("trained"))
+    again = compare_strategies(X, Y, ARMS, 3, store=tmp_path, random_state=0)
+    assert str(first) == str(again)
+    assert (first.steps, first.seconds) == (again.steps, again.seconds)
+
+
+def test_without_a_seed_the_stores_is_taken(tmp_path):
+    first = compare_strategies(X, Y, ARMS, 3, store=tmp_path)
+    with sqlite3.connect(tmp_path / "results.sqlite") as db:
+        db.execute("DELETE FROM folds WHERE fold = 1")
+    again = compare_strategies(X, Y, ARMS, 3, store=tmp_path)
+    assert_array_equal(first.results["loglik"], again.results["loglik"])
+
+
+def test_ctrl_c_keeps_the_finished_folds(tmp_path):
+    process = start(tmp_path)
+    deadline = time.monotonic() + 60
+    while finished_while_running(tmp_path) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode != 0 and "KeyboardInterrupt" in err
+    assert 2 <= finished(tmp_path) < 10
+
+
+def finished_while_running(folder):
+    """Roughly, from the size of the file: the store itself is locked."""
+    path = folder / "results.sqlite"
+    return (
+        0
+        if not path.exists() or path.stat().st_size < 12288
+        else path.read_bytes().count(b'"seconds"')
+    )
+
+
+def test_minus_infinity_and_nan_survive(tmp_path):
+    arms = {"wild": MVERegressor(epochs=5, learning_rate=1e30, clip_value=None)}
+    first = compare_strategies(X, Y, arms, 3, store=tmp_path, random_state=0)
+    again = compare_strategies(X, Y, arms, 3, store=tmp_path, random_state=0)
+    for column in first.results:
+        assert_array_equal(first.results[column], again.results[column])
+    assert (again.results["loglik"] == -np.inf).all() and np.isnan(again.results["reg_var"]).all()
+
+
+# --- a store of something else -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X": X[:, :1]}, "data is 60 rows × 2 columns .* there and 60 rows × 1 columns"),
+        ({"X": X + 1e-9}, "data is"),
+        ({"y": Y[::-1]}, "data is"),
+        ({"random_state": 1}, "random_state is 0 there and 1 here"),
+        ({"outer_cv": 4}, "outer folds is 3"),
+        ({"arms": {**ARMS, "c": MVERegressor()}}, "arms, c is not in the store"),
+        ({"arms": {"a": ARMS["a"]}}, "arms, b is only in the store"),
+        (
+            {"arms": {"a": MVERegressor(epochs=7), "b": ARMS["b"]}},
+            "arms, a, epochs is 20 there and 7 here",
+        ),
+    ],
+)
+def test_a_store_of_another_run_is_refused(tmp_path, change, message):
+    args = {"X": X, "y": Y, "arms": ARMS, "outer_cv": 3, "store": tmp_path, "random_state": 0}
+    compare_strategies(**args)
+    with Store(tmp_path) as store:
+        before = store.settings(), store.results()
+    with pytest.raises(ValueError, match=f"holds results of another run: .*{message}"):
+        compare_strategies(**args | change)
+    with Store(tmp_path) as store:
+        assert (store.settings(), store.results()) == before
+
+
+def test_what_does_not_change_the_result_is_not_refused(tmp_path):
+    quiet = {name: MVERegressor(**arm.get_params()) for name, arm in ARMS.items()}
+    compare_strategies(X, Y, quiet, 3, store=tmp_path, random_state=0, n_jobs=1)
+    loud = {name: arm.set_params(n_jobs=2, random_state=9) for name, arm in quiet.items()}
+    compare_strategies(X.tolist(), Y, loud, 3, store=tmp_path, random_state=0, n_jobs=2)
+
+
+def test_a_store_of_another_version_is_refused(tmp_path, monkeypatch):
+    args = (X, Y, ARMS, 3)
+    compare_strategies(*args, store=tmp_path, random_state=0)
+    monkeypatch.setattr("mvenet.comparison.version", lambda _: "9.9")
+    with pytest.raises(ValueError, match=r"mvenet is .* there and 9\.9 here"):
+        compare_strategies(*args, store=tmp_path, random_state=0)
+
+
+def test_a_newer_format_is_refused(tmp_path):
+    compare_strategies(X, Y, ARMS, 3, store=tmp_path, random_state=0)
+    with sqlite3.connect(tmp_path / "results.sqlite") as db:
+        db.execute("PRAGMA user_version = 2")
+    with pytest.raises(ValueError, match="has format 2, this mvenet writes 1"):
+        compare_strategies(X, Y, ARMS, 3, store=tmp_path, random_state=0)
+
+
+def test_differences_are_few():
+    there = {"a": 1, "b": {"x": 1, "y": 2, "z": 3}, "c": 4}
+    assert differences(there, there) == []
+    assert differences(there, {**there, "a": 2}) == ["a is 1 there and 2 here"]
+    many = differences(there, {"a": 0, "b": {"x": 0, "y": 0, "z": 0}, "c": 0})
+    assert len(many) == 4 and many[-1] == "and more"
+
+
+# --- two processes -------------------------------------------------------------------------------
+
+
+def test_a_second_process_is_told_and_corrupts_nothing(whole, tmp_path):
+    with Store(tmp_path):
+        process = start(tmp_path)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode != 0 and "is in use by another process: wait" in err
+    out, err = start(tmp_path).communicate(timeout=120)
+    assert out == whole, err
+
+
+def test_a_store_can_be_opened_once_in_a_process(tmp_path, monkeypatch):
+    monkeypatch.setattr("mvenet.store.PATIENCE", 0.1)
+    with Store(tmp_path), pytest.raises(BlockingIOError, match="in use"), Store(tmp_path):
+        pass
+    with Store(tmp_path):
+        pass
+
+
+def test_two_processes_at_once_end_with_one_table(whole, tmp_path):
+    processes = [start(tmp_path) for _ in range(2)]
+    outs = [p.communicate(timeout=120)[0] for p in processes]
+    assert whole in outs
+    assert set(outs) <= {whole, ""}
+
+
+# --- disks ---------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_is_told_and_loses_no_finished_fold(whole, tmp_path):
+    limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384))\n"
+    process = start(tmp_path, limited + SCRIPT)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "cannot be written" in err and "The folds in it are safe" in err
+    assert 0 < finished(tmp_path) < 10
+    out, err = start(tmp_path).communicate(timeout=120)
+    assert out == whole, err
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(OSError, match="cannot be made"):
+        compare_strategies(X, Y, ARMS, 3, store=tmp_path / "file" / "store")
+
+
+def test_a_read_only_folder_is_told(tmp_path):
+    if os.geteuid() == 0 and not shutil.which("setpriv"):
+        pytest.skip("root may write anywhere, and there is no setpriv to be someone else")
+    folder = tmp_path / "store"
+    compare_strategies(X, Y, ARMS, 3, store=folder, random_state=0)
+    for path in (*tmp_path.parents, tmp_path):
+        if path.stat().st_uid == os.geteuid() and path != path.parent and "pytest" in str(path):
+            path.chmod(0o755)
+    (folder / "results.sqlite").chmod(0o444)
+    folder.chmod(0o555)
+    command = [sys.executable, "-c", "import sys; from mvenet.store import Store\n"
+               "with Store(sys.argv[1]): pass", str(folder)]  # fmt: skip
+    if os.geteuid() == 0:
+        command = ["setpriv", "--reuid=65534", "--clear-groups", *command]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    folder.chmod(0o755)
+    assert done.returncode != 0
+    assert "cannot be written" in done.stderr or "Permission denied" in done.stderr
+
+
+@pytest.mark.parametrize("size", [10, 100, 1000, 4096, 5000, 8192])
+def test_a_truncated_store_is_told_and_left_alone(tmp_path, size):
+    compare_strategies(X, Y, ARMS, 5, store=tmp_path, random_state=0)
+    path = tmp_path / "results.sqlite"
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(ValueError, match=r"results\.sqlite is damaged: .* Move it away"):
+        compare_strategies(X, Y, ARMS, 5, store=tmp_path, random_state=0)
+    assert len(path.read_bytes()) == size
+
+
+def test_a_file_of_something_else_is_told_and_left_alone(tmp_path):
+    path = tmp_path / "results.sqlite"
+    path.write_text("fold,arm\n" * 1000)
+    with pytest.raises(ValueError, match="is damaged"):
+        compare_strategies(X, Y, ARMS, 3, store=tmp_path)
+    assert path.read_text().startswith("fold,arm")
+
+
+def test_flipped_bytes_never_give_another_table(tmp_path):
+    """Damaged stores are told or give the true table, whatever byte was hit."""
+    true = compare_strategies(X, Y, ARMS, 5, store=tmp_path / "whole", random_state=0)
+    good = (tmp_path / "whole" / "results.sqlite").read_bytes()
+    rng = random.Random(0)
+    told = []
+    for i in range(60):
+        data = bytearray(good)
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        (folder / "results.sqlite").write_bytes(data)
+        try:
+            result = compare_strategies(X, Y, ARMS, 5, store=folder, random_state=0)
+        except ValueError as error:
+            told.append(str(error))
+        else:
+            assert str(result) == str(true)
+    assert len(told) > 5
+    assert all("is damaged" in message or "has format" in message for message in told)
+
+
+def test_settings_are_readable_json(tmp_path):
+    compare_strategies(X, Y, ARMS, 3, store=tmp_path, random_state=0)
+    with Store(tmp_path) as store:
+        settings = store.settings()
+        results = store.results()
+    assert settings["arms"]["b"]["strategy"] == "'no-warmup'"
+    assert json.dumps(settings) and list(results) == [0, 1, 2]
+    assert set(results[0]) >= {"arms", "steps", "seconds"}
+
+
+# --- beyond one machine --------------------------------------------------------------------------
+
+
+def test_on_a_dask_cluster_with_a_worker_killed_the_table_is_the_same(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    arms = {name: clone(arm).set_params(epochs=3000) for name, arm in ARMS.items()}
+    local = compare_strategies(X, Y, arms, 12, random_state=0)
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "processes": True,
+        "dashboard_address": None,
+    }
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        pids = list(client.run(os.getpid).values())
+        assert len(set(pids)) == 2
+        killed = []
+
+        def kill_one(pid=pids[0]):
+            while finished_while_running(tmp_path) < 2:
+                time.sleep(0.02)
+            os.kill(pid, signal.SIGKILL)
+            killed.append(finished_while_running(tmp_path))
+
+        killer = threading.Thread(target=kill_one, daemon=True)
+        killer.start()
+        with joblib.parallel_config(backend="dask"):
+            remote = compare_strategies(X, Y, arms, 12, store=tmp_path, random_state=0, n_jobs=1)
+        killer.join(10)
+        assert killed and killed[0] < 12  # in the middle
+    for column in local.results:
+        assert_array_equal(remote.results[column], local.results[column])
+    assert str(remote) == str(local)
+
+
+def test_a_loky_worker_that_dies_is_told_and_loses_no_finished_fold(tmp_path, monkeypatch):
+    script = SCRIPT.replace("import sys\n", "import sys, os, joblib, mvenet.comparison as c\n", 1)
+    dying = """
+run = c._run_fold
+def dying(experiment, fold, n_jobs, ticks):
+    if fold == 7:
+        import time; time.sleep(1.0); os.kill(os.getpid(), 9)
+    return run(experiment, fold, n_jobs, ticks)
+c._run_fold = dying
+joblib.parallel_config(backend="loky", n_jobs=2)
+"""
+    path = tmp_path / "script.py"
+    path.write_text(script.replace("rng =", dying + "rng =", 1))
+    done = subprocess.run(
+        [sys.executable, str(path), str(tmp_path)], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode != 0 and "TerminatedWorkerError" in done.stderr
+    assert finished(tmp_path) >= 1
