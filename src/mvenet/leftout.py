@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from mvenet import fleet
-from mvenet.distributions import NormalMixture
+from mvenet.distributions import Normal, NormalMixture
 
-__all__ = ["LeftOut", "Verdict"]
+__all__ = ["LeftOut", "Verdict", "best_factor"]
 
 Array = NDArray[np.float64]
 
@@ -55,8 +56,8 @@ class LeftOut:
     def judge(self, groups: list[fleet.Networks], scale: bool) -> Verdict:
         """Scores of groups of networks, one a fold in each, after the best factor if asked."""
         predicted = self.predict(groups)
-        factor = self._best_factor(predicted) if scale else 1.0
-        return Verdict(self._scores(predicted, factor), factor)
+        factor = best_factor(predicted, self.y, self.weight) if scale else 1.0
+        return Verdict(_fold_scores(predicted, self.y, self.weight, factor), factor)
 
     def moments(self, groups: list[fleet.Networks], factor: float, n: int) -> tuple[Array, Array]:
         """Mean and standard deviation for each of n rows; averaged if left out more than once."""
@@ -70,36 +71,47 @@ class LeftOut:
             std[rows] = np.hypot(std[rows], scaled.std / np.sqrt(count[rows]))  # no overflow
         return mean, std
 
-    def _scores(self, predicted: list[NormalMixture], factor: float) -> Array:
-        return np.array(
-            [
-                np.average(NormalMixture(d.means, factor * d.stds).logpdf(y), weights=w)
-                for d, y, w in zip(predicted, self.y, self.weight, strict=True)
-            ]
-        )
 
-    def _best_factor(self, predicted: list[NormalMixture]) -> float:
-        """The factor on all standard deviations that maximises the likelihood.
+def best_factor(
+    predicted: Sequence[Normal | NormalMixture], y: Sequence[Array], weight: Sequence[Array]
+) -> float:
+    """The factor on all standard deviations that maximises the likelihood, fold by fold given.
 
-        For single networks it is the root mean square of the standardised residuals. For several it
-        is a weighted one over the members, so it lies between that of each row's smallest and that
-        of its largest.
-        """
-        weight = np.concatenate(self.weight)
-        residuals = np.concatenate(
-            [np.abs(y - d.means) / d.stds for d, y in zip(predicted, self.y, strict=True)], axis=1
-        )
-        low, high = (
-            max(float(np.sqrt(np.average(z**2, weights=weight))), np.finfo(np.float64).tiny)
-            for z in (residuals.min(axis=0), residuals.max(axis=0))
-        )
-        if high <= low * (1 + 1e-12):
-            return low
-        sizes = np.array([w.sum() for w in self.weight])
-        found = minimize_scalar(
-            lambda log: -np.average(self._scores(predicted, np.exp(log)), weights=sizes),
-            bounds=(np.log(low), np.log(high)),
-            method="bounded",
-            options={"xatol": 1e-4},
-        )
-        return float(np.exp(found.x))
+    For single networks it is the root mean square of the standardised residuals. For several it
+    is a weighted one over the members, so it lies between that of each row's smallest and that
+    of its largest.
+    """
+    weights = np.concatenate(weight)
+    bounds = []
+    for extreme in (np.min, np.max):
+        rows = [
+            extreme(np.abs(t - d.means) / d.stds, axis=0) for d, t in zip(predicted, y, strict=True)
+        ]
+        mean = float(np.sqrt(np.average(np.concatenate(rows) ** 2, weights=weights)))
+        bounds.append(max(mean, np.finfo(np.float64).tiny))
+    low, high = bounds
+    if high <= low * (1 + 1e-12):
+        return low
+    sizes = np.array([w.sum() for w in weight])
+    found = minimize_scalar(
+        lambda log: -np.average(_fold_scores(predicted, y, weight, np.exp(log)), weights=sizes),
+        bounds=(np.log(low), np.log(high)),
+        method="bounded",
+        options={"xatol": 1e-4},
+    )
+    return float(np.exp(found.x))
+
+
+def _fold_scores(
+    predicted: Sequence[Normal | NormalMixture],
+    y: Sequence[Array],
+    weight: Sequence[Array],
+    factor: float,
+) -> Array:
+    """Mean log-likelihood of each fold's rows after a factor on the standard deviations."""
+    return np.array(
+        [
+            np.average(NormalMixture(d.means, factor * d.stds, d.weights).logpdf(t), weights=w)
+            for d, t, w in zip(predicted, y, weight, strict=True)
+        ]
+    )

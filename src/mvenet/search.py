@@ -84,6 +84,9 @@ n_iter_no_change, n_jobs, random_state, verbose
     oof_mean_, oof_std_ : ndarray of shape (n,)
         Prediction for each row by networks that were not trained on it; NaN for rows of weight
         zero and rows that no fold leaves out.
+    oof_fold_ : ndarray of shape (n,), int
+        The fold that left each row out (of several the last), -1 for none. With ``final="folds"``
+        its networks are ``networks_[fold::n_splits_]``.
     networks_ : mvenet.fleet.Networks
         The final networks as arrays.
     n_splits_ : int
@@ -200,6 +203,9 @@ n_iter_no_change, n_jobs, random_state, verbose
                 warned = self._lost(n_extra - len(whole), self.n_members)
         self._set_results(pairs, verdicts, best)
         self.oof_mean_, self.oof_std_ = left_out.moments(groups, self.scale_, len(y))
+        self.oof_fold_ = np.full(len(y), -1)
+        for fold, (_, test) in enumerate(layout.folds):
+            self.oof_fold_[test] = fold
         self.n_splits_ = k
         self.n_steps_ = steps
         self.networks_ = final if self.final == "refit" else fleet.join(groups)

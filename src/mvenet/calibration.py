@@ -1,0 +1,289 @@
+"""CalibratedRegressor: standard deviations and intervals corrected by rows not trained on."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
+
+from mvenet.distributions import Normal, NormalMixture
+from mvenet.forecast import forecast
+from mvenet.leftout import best_factor
+from mvenet.search import MVERegressorCV
+
+__all__ = ["CalibratedRegressor"]
+
+Array = NDArray[np.float64]
+
+
+class CalibratedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+    """Intervals that cover what they say, for any estimator that predicts a standard deviation.
+
+    Rows that a model was not trained on tell how far to trust its standard deviations. Either all
+    of them are multiplied by one factor, or intervals are made conformal: as many standard
+    deviations wide as the rows left out needed.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``predict_dist`` or ``predict(X, return_std=True)``; a pipeline that ends in one. A
+        fitted one, wrapped in scikit-learn's ``FrozenEstimator``, stays as it is, and the rows
+        given to ``fit`` must then be new to it.
+    method : {"conformal", "scale"}, default="conformal"
+        What to correct. "conformal" corrects ``predict_interval`` only, with a guarantee that
+        needs no assumption but that rows are exchangeable (below). "scale" multiplies all standard
+        deviations by the factor that maximises the likelihood of the rows left out, which helps
+        all predictions if they are too small or too large by about the same everywhere.
+    cv : int, splitter, iterable or None, default=None
+        Folds: the estimator is trained without each, which then serves to calibrate. None is 10
+        folds; but a :class:`mvenet.MVERegressorCV` that keeps its fold networks is fitted once,
+        and those serve. ``ShuffleSplit(1, test_size=0.2)`` trains once and calibrates on a fifth.
+
+    Attributes
+    ----------
+    members_ : list of estimator
+        The fitted estimators, one a fold.
+    factor_ : float
+        The factor on all standard deviations; 1 with ``method="conformal"``.
+    n_calibration_ : int
+        Rows that served to calibrate.
+
+    Notes
+    -----
+    Conformity scores are ``|y - mean| / std``, so intervals are wide where the estimator is unsure.
+    For a coverage of 1 - a:
+
+    - one fold, or a frozen estimator, is split conformal prediction: the interval covers a new row
+      with a probability of at least 1 - a, and at most 1 - a + 1 / (n + 1) if scores have no ties,
+      over the drawing of n calibration rows and the new one (Lei et al. 2018,
+      https://doi.org/10.1080/01621459.2017.1307116);
+    - K folds are CV+ (Barber et al. 2021, https://doi.org/10.1214/20-AOS1965): at least
+      1 - 2a - min(2 (1 - 1/K) / (n/K + 1), (1 - K/n) / (K + 1)), in practice about 1 - a. The
+      networks of an ``MVERegressorCV`` are those of the penalties that these very rows chose,
+      which the theorem does not cover.
+
+    The guarantee is on average over all rows, not for each region: with standard deviations that
+    are wrong in one region and right in another, one is covered too little and the other too much.
+    ``sample_weight`` trains, and weighs in the factor; conformal scores count alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import BayesianRidge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (200, 1))
+    >>> y = X[:, 0] + 0.1 * rng.standard_t(3, 200)
+    >>> model = CalibratedRegressor(BayesianRidge()).fit(X, y)
+    >>> model.predict_interval([[0.0]], coverage=0.9).round(1)
+    array([[-0.2,  0.3]])
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's own form)
+        "estimator": [HasMethods(["fit", "predict"])],
+        "method": [StrOptions({"conformal", "scale"})],
+        "cv": ["cv_object"],
+    }
+
+    def __init__(self, estimator: Any, method: str = "conformal", cv: Any = None) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.cv = cv
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "members_")
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on a table and calibrate by it; with a frozen estimator only calibrate.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,) or None
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        X, y = indexable(X, y)
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        target: Array = column_or_1d(y, warn=True, dtype=np.float64)
+        check_consistent_length(X, target)
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        members, folds = self._trained(X, target, weight)
+        predicted, observed, counted = [], [], []
+        for member, rows in zip(members, folds, strict=True):
+            predicted.append(forecast(member, _safe_indexing(X, rows)))
+            observed.append(target[rows])
+            counted.append(np.ones(len(rows)) if weight is None else weight[rows])
+        self.factor_ = best_factor(predicted, observed, counted) if self.method == "scale" else 1.0
+        # Sorted within a fold: only the largest of each matter for an interval.
+        self._scores = [
+            np.sort(np.abs(y_fold - dist.mean) / dist.std)
+            for dist, y_fold in zip(predicted, observed, strict=True)
+        ]
+        self.n_calibration_ = sum(len(scores) for scores in self._scores)
+        self.members_ = members
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(members[0], name):
+                setattr(self, name, getattr(members[0], name))
+        return self
+
+    def _trained(
+        self, X: Any, y: Array, weight: Array | None
+    ) -> tuple[list[Any], list[NDArray[np.int64]]]:
+        """Fitted estimators, and the rows that each of them has not seen."""
+        kept = {} if weight is None else {"sample_weight": weight}
+        if isinstance(self.estimator, FrozenEstimator):
+            check_is_fitted(self.estimator)
+            return [self.estimator], [np.arange(len(y))]
+        own = isinstance(self.estimator, MVERegressorCV) and self.estimator.final == "folds"
+        if own and self.cv is None:
+            searched = clone(self.estimator).fit(X, y, **kept)
+            folds = range(searched.n_splits_)
+            members = [_without_fold(searched, fold) for fold in folds]
+            return members, [np.flatnonzero(searched.oof_fold_ == fold) for fold in folds]
+        members, left_out = [], []
+        for train, test in check_cv(10 if self.cv is None else self.cv).split(X, y):
+            part = {} if weight is None else {"sample_weight": weight[train]}
+            member = clone(self.estimator).fit(_safe_indexing(X, train), y[train], **part)
+            members.append(member)
+            left_out.append(np.arange(len(y))[test])
+        if not members or not sum(len(rows) for rows in left_out):
+            raise ValueError(f"cv={self.cv!r} leaves no rows to calibrate by: use another.")
+        _refuse_repeats(left_out, self.cv)
+        return members, left_out
+
+    def predict_dist(self, X: Any) -> Normal | NormalMixture:
+        """Predictive distribution of each row: the mixture of the members', after the factor.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+
+        Returns
+        -------
+        Normal or NormalMixture
+        """
+        check_is_fitted(self)
+        parts = [forecast(member, X) for member in self.members_]
+        means = np.concatenate([part.means for part in parts])
+        stds = self.factor_ * np.concatenate([part.stds for part in parts])
+        if len(means) == 1:
+            return Normal(means[0], stds[0])
+        weights = np.concatenate([part.weights for part in parts])
+        return NormalMixture(means, stds, weights / len(parts))
+
+    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """Mean of the predictive distribution and, if asked, its standard deviation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        return_std : bool, default=False
+
+        Returns
+        -------
+        mean : ndarray of shape (n,)
+        std : ndarray of shape (n,), only with ``return_std=True``
+        """
+        dist = self.predict_dist(X)
+        return (dist.mean, dist.std) if return_std else dist.mean
+
+    def predict_interval(self, X: Any, coverage: float | ArrayLike = 0.9) -> Array:
+        """Prediction interval; conformal with ``method="conformal"``, else central.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        coverage : float or list of k floats in (0, 1), default=0.9
+
+        Returns
+        -------
+        ndarray of shape (n, 2), or (n, k, 2) for a list
+            Lower and upper end, in units of y.
+        """
+        if self.method == "scale":
+            return self.predict_dist(X).interval(coverage)
+        check_is_fitted(self)
+        levels = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
+        counts = [self._count_inside(float(level)) for level in levels.ravel()]
+        parts = [forecast(member, X) for member in self.members_]
+        means, stds = [part.mean for part in parts], [part.std for part in parts]
+        ends = [_jackknife_plus(means, stds, self._scores, count) for count in counts]
+        intervals = np.stack(ends, axis=1)
+        return intervals if np.ndim(coverage) else intervals[:, 0]
+
+    def _count_inside(self, coverage: float) -> int:
+        """How many of the calibration rows an interval of this coverage must reach around."""
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage must lie between 0 and 1, got {coverage}: use, say, 0.9.")
+        n = self.n_calibration_
+        count = math.ceil(coverage * (n + 1) * (1 - 1e-12))  # 0.9 × 10 is 9, not a hair more
+        if count > n:
+            needed = math.ceil(coverage / (1 - coverage) * (1 - 1e-12))
+            raise ValueError(
+                f"coverage={coverage} needs at least {needed} calibration rows, there are {n}: "
+                "calibrate by more, or ask for less."
+            )
+        return count
+
+
+def _without_fold(search: MVERegressorCV, fold: int) -> MVERegressorCV:
+    """The networks of a search that were trained without this fold, as an estimator."""
+    part = copy.copy(search)
+    part.networks_ = search.networks_[fold :: search.n_splits_]
+    return part
+
+
+def _jackknife_plus(
+    means: Sequence[Array], stds: Sequence[Array], scores: Sequence[Array], count: int
+) -> Array:
+    """Ends of the interval that at least ``count`` of the calibration rows reach to.
+
+    Each calibration row proposes the ends mean ∓ score · std by the member that has not seen it;
+    the upper end is the count-th smallest of the upper ones, the lower the count-th largest.
+    """
+    n_rows = len(means[0])
+    ends = np.empty((n_rows, 2))
+    step = max(1, 4_000_000 // sum(len(s) for s in scores))  # rows at a time: bounded memory
+    for start in range(0, n_rows, step):
+        rows = slice(start, start + step)
+        for column, sign in ((0, -1.0), (1, 1.0)):
+            proposed = np.concatenate(
+                [
+                    sign * m[rows, None] + s[rows, None] * score
+                    for m, s, score in zip(means, stds, scores, strict=True)
+                ],
+                axis=1,
+            )
+            ends[rows, column] = sign * np.partition(proposed, count - 1, axis=1)[:, count - 1]
+    return ends
+
+
+def _refuse_repeats(left_out: list[NDArray[np.int64]], cv: Any) -> None:
+    rows = np.concatenate(left_out)
+    if len(np.unique(rows)) < len(rows):
+        raise ValueError(
+            f"cv={cv!r} leaves some rows out more than once: calibration needs folds that do not "
+            "overlap, such as KFold(10)."
+        )

@@ -1,0 +1,302 @@
+"""CalibratedRegressor against the papers' formulas written out, and its coverage by simulation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import optimize, stats
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import BayesianRidge, Ridge
+from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mvenet import CalibratedRegressor, MVERegressor, MVERegressorCV, Normal
+from mvenet.metrics import coverage as observed_coverage
+
+RNG = np.random.default_rng(3)
+X = RNG.uniform(-1, 1, (80, 2))
+Y = X[:, 0] + (0.1 + 0.4 * (X[:, 1] > 0)) * RNG.standard_t(3, 80)
+NEW = RNG.uniform(-1, 1, (15, 2))
+METHODS = ("conformal", "scale")
+TINY = {"hidden_mean": (4,), "hidden_var": (3,), "epochs": 30, "warmup_epochs": 30}
+
+
+class Overconfident(RegressorMixin, BaseEstimator):
+    """The true mean with a standard deviation that is `factor` times the true one."""
+
+    def __init__(self, factor=0.4):
+        self.factor = factor
+
+    def fit(self, X, y):
+        self.fitted_ = True
+        return self
+
+    def predict(self, X, return_std=False):
+        X = np.asarray(X)
+        std = self.factor * (0.1 + 0.9 * (X[:, 1] > 0))
+        return (X[:, 0], std) if return_std else X[:, 0]
+
+
+def truth(n, rng):
+    X = rng.uniform(-1, 1, (n, 2))
+    return X, X[:, 0] + (0.1 + 0.9 * (X[:, 1] > 0)) * rng.standard_normal(n)
+
+
+# --- the formulas --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.9])
+def test_split_conformal_by_hand(level):
+    fitted = BayesianRidge().fit(X[:40], Y[:40])
+    model = CalibratedRegressor(FrozenEstimator(fitted)).fit(X[40:], Y[40:])
+    mean, std = fitted.predict(X[40:], return_std=True)
+    scores = np.sort(np.abs(Y[40:] - mean) / std)
+    reach = scores[math.ceil(level * 41 - 1e-9) - 1]
+    mean, std = fitted.predict(NEW, return_std=True)
+    expected = np.stack([mean - reach * std, mean + reach * std], axis=1)
+    assert_allclose(model.predict_interval(NEW, level), expected, rtol=1e-12)
+
+
+def test_one_shuffled_split_is_split_conformal():
+    split = ShuffleSplit(1, test_size=30, random_state=2)
+    train, test = next(split.split(X))
+    by_hand = CalibratedRegressor(FrozenEstimator(BayesianRidge().fit(X[train], Y[train])))
+    by_hand.fit(X[test], Y[test])
+    model = CalibratedRegressor(BayesianRidge(), cv=split).fit(X, Y)
+    assert model.n_calibration_ == 30 and len(model.members_) == 1
+    assert_allclose(model.predict_interval(NEW), by_hand.predict_interval(NEW), rtol=1e-12)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_cv_plus_by_hand(level):
+    """Barber et al. (2021), section 2.2, with |y - mean| / std as the score."""
+    folds = KFold(4, shuffle=True, random_state=1)
+    model = CalibratedRegressor(BayesianRidge(), cv=folds).fit(X, Y)
+    lower, upper = [], []
+    for train, test in folds.split(X):
+        member = BayesianRidge().fit(X[train], Y[train])
+        mean, std = member.predict(X[test], return_std=True)
+        at_new, std_new = member.predict(NEW, return_std=True)
+        for r in np.abs(Y[test] - mean) / std:
+            lower.append(at_new - r * std_new)
+            upper.append(at_new + r * std_new)
+    n = len(Y)
+    lower, upper = np.sort(lower, axis=0), np.sort(upper, axis=0)
+    high = upper[math.ceil(level * (n + 1) - 1e-9) - 1]  # the ⌈(1-a)(n+1)⌉-th smallest
+    low = lower[math.floor((1 - level) * (n + 1) + 1e-9) - 1]  # the ⌊a(n+1)⌋-th smallest
+    assert_allclose(model.predict_interval(NEW, level), np.stack([low, high], 1), rtol=1e-12)
+
+
+def test_the_folds_of_a_search_serve_without_another_fit(monkeypatch):
+    search = MVERegressorCV((1e-2, 1e-1), (1e-1, 1.0), cv=4, n_members=2, random_state=0, **TINY)
+    fits = []
+    fit = MVERegressorCV.fit
+    monkeypatch.setattr(MVERegressorCV, "fit", lambda s, *a, **k: fits.append(1) or fit(s, *a, **k))
+    model = CalibratedRegressor(search).fit(X, Y)
+    assert len(fits) == 1 and len(model.members_) == 4 and model.n_calibration_ == 80
+    fitted = clone(search).fit(X, Y)
+    # Out-of-fold moments of the search are those of the members, so scores follow from them.
+    scores = np.sort(np.abs(Y - fitted.oof_mean_) / fitted.oof_std_)
+    assert_allclose(np.sort(np.concatenate(model._scores)), scores, rtol=1e-6)
+    lower, upper = [], []
+    for fold in range(4):
+        means, stds = fitted.networks_[fold::4].predict(NEW)
+        stds = fitted.scale_ * stds
+        mean = means.mean(axis=0)
+        std = np.sqrt((stds**2).mean(axis=0) + means.var(axis=0))
+        rows = fitted.oof_fold_ == fold
+        for r in np.abs(Y - fitted.oof_mean_)[rows] / fitted.oof_std_[rows]:
+            lower.append(mean - r * std)
+            upper.append(mean + r * std)
+    high = np.sort(upper, axis=0)[math.ceil(0.9 * 81) - 1]
+    low = np.sort(lower, axis=0)[math.floor(0.1 * 81) - 1]
+    assert_allclose(model.predict_interval(NEW, 0.9), np.stack([low, high], 1), rtol=1e-5)
+    assert_allclose(model.predict(NEW), fitted.predict(NEW), rtol=1e-10)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_factor_maximises_the_likelihood(weighted):
+    weight = RNG.uniform(0.5, 2, 80) if weighted else None
+    fitted = BayesianRidge().fit(X[:, :1], Y)
+    model = CalibratedRegressor(FrozenEstimator(fitted), "scale").fit(X[:, :1], Y, weight)
+    mean, std = fitted.predict(X[:, :1], return_std=True)
+
+    def loss(factor):
+        return -np.average(stats.norm(mean, factor * std).logpdf(Y), weights=weight)
+
+    found = optimize.minimize_scalar(loss, bounds=(0.1, 10), method="bounded")
+    assert model.factor_ == pytest.approx(found.x, rel=1e-4)
+    assert_allclose(model.predict(NEW[:, :1], return_std=True)[1],
+                    model.factor_ * fitted.predict(NEW[:, :1], return_std=True)[1])  # fmt: skip
+
+
+def test_the_factor_mends_overconfidence():
+    rng = np.random.default_rng(0)
+    X, y = truth(2000, rng)
+    model = CalibratedRegressor(Overconfident(0.4), "scale", cv=5).fit(X, y)
+    assert model.factor_ == pytest.approx(1 / 0.4, rel=0.05)
+    X_new, y_new = truth(4000, rng)
+    low, high = model.predict_interval(X_new, 0.9).T
+    assert np.mean((low <= y_new) & (y_new <= high)) == pytest.approx(0.9, abs=0.02)
+
+
+# --- coverage ------------------------------------------------------------------------------------
+
+
+def test_split_conformal_covers_exactly_what_it_says():
+    """With n = 19 and 90 %, the guarantee is 90 % to 95 %, and without ties exactly 18 / 20."""
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(2000):
+        X, y = truth(20, rng)
+        model = CalibratedRegressor(FrozenEstimator(Overconfident(0.2).fit(X, y)))
+        model.fit(X[:19], y[:19])
+        low, high = model.predict_interval(X[19:], 0.9)[0]
+        hits += low <= y[19] <= high
+    low, high = stats.binom(2000, 0.9).interval(0.9999)
+    assert low <= hits <= high
+
+
+def test_cv_plus_covers_where_the_plain_model_does_not():
+    rng = np.random.default_rng(1)
+    plain, conformal = [], []
+    for _ in range(60):
+        X, y = truth(60, rng)
+        X_new, y_new = truth(200, rng)
+        model = CalibratedRegressor(Overconfident(0.4), cv=5).fit(X, y)
+        low, high = model.predict_interval(X_new, 0.9).T
+        conformal.append(np.mean((low <= y_new) & (y_new <= high)))
+        plain.append(observed_coverage(y_new, Normal(*Overconfident(0.4).predict(X_new, True))))
+    assert np.mean(plain) < 0.6
+    error = np.std(conformal) / np.sqrt(60)
+    assert abs(np.mean(conformal) - 0.9) < 4 * error + 1 / 61
+
+
+def test_intervals_are_wide_where_the_estimator_is_unsure():
+    rng = np.random.default_rng(2)
+    X, y = truth(1000, rng)
+    model = CalibratedRegressor(Overconfident(0.4), cv=5).fit(X, y)
+    for noisy in (False, True):  # the shape of std is true, so coverage holds in each region
+        X_new, y_new = truth(4000, rng)
+        part = (X_new[:, 1] > 0) == noisy
+        low, high = model.predict_interval(X_new[part], 0.9).T
+        assert np.mean((low <= y_new[part]) & (y_new[part] <= high)) == pytest.approx(0.9, abs=0.03)
+
+
+# --- the estimator -------------------------------------------------------------------------------
+
+
+@parametrize_with_checks(
+    [CalibratedRegressor(MVERegressor(random_state=0, **TINY), method, 3) for method in METHODS],
+    expected_failed_checks=lambda _: {
+        "check_sample_weight_equivalence_on_dense_data": "as of MVERegressor",
+    },
+)
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+def test_intervals_are_nested_and_lists_are_levels():
+    model = CalibratedRegressor(BayesianRidge(), cv=4).fit(X, Y)
+    three = model.predict_interval(NEW, [0.5, 0.8, 0.95])
+    assert three.shape == (15, 3, 2)
+    assert_array_equal(three[:, 1], model.predict_interval(NEW, 0.8))
+    assert (np.diff(three[:, :, 0], axis=1) <= 0).all() and (np.diff(three[:, :, 1], 1) >= 0).all()
+
+
+def test_many_rows_are_done_in_parts(monkeypatch):
+    model = CalibratedRegressor(BayesianRidge(), cv=4).fit(X, Y)
+    many = RNG.uniform(-1, 1, (120_000, 2))
+    whole = model.predict_interval(many)
+    assert_array_equal(whole[:5], model.predict_interval(many[:5]))
+    assert_array_equal(whole[-5:], model.predict_interval(many[-5:]))
+
+
+def test_pipelines_frames_and_searches():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    pipe = make_pipeline(StandardScaler(), MVERegressor(random_state=0, **TINY))
+    model = CalibratedRegressor(pipe, cv=3).fit(frame, pd.Series(Y))
+    assert list(model.feature_names_in_) == ["a", "b"]
+    low, high = model.predict_interval(frame, 0.8).T
+    assert 0.7 < np.mean((low <= Y) & (high >= Y)) <= 1
+    assert_allclose(model.predict(frame), CalibratedRegressor(pipe, cv=3).fit(X, Y).predict(X))
+
+
+def test_the_mixture_keeps_all_members():
+    model = CalibratedRegressor(MVERegressor(n_members=3, random_state=0, **TINY), cv=2).fit(X, Y)
+    dist = model.predict_dist(NEW)
+    assert dist.means.shape == (6, 15)
+    assert_allclose(dist.weights.sum(), 1)
+    mean, std = model.predict(NEW, return_std=True)
+    assert_array_equal(mean, dist.mean)
+    assert_array_equal(std, dist.std)
+
+
+def test_the_estimator_is_left_as_it_was():
+    inner = MVERegressor(random_state=0, **TINY)
+    CalibratedRegressor(inner, cv=2).fit(X, Y)
+    assert not hasattr(inner, "networks_")
+
+
+def test_it_scores_like_any_regressor():
+    scores = cross_val_score(CalibratedRegressor(BayesianRidge(), cv=3), X, Y, cv=3)
+    assert_allclose(scores, cross_val_score(BayesianRidge(), X, Y, cv=3), atol=0.05)
+    clone(CalibratedRegressor(BayesianRidge(), cv=3))
+
+
+def test_weights_train_the_members():
+    weight = np.where(X[:, 1] > 0, 1e-6, 1.0)
+    model = CalibratedRegressor(MVERegressor(random_state=0, **TINY), cv=2)
+    light = model.fit(X, Y, weight).predict(NEW)
+    assert not np.allclose(light, model.fit(X, Y).predict(NEW))
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 2.0, np.nan])
+def test_coverage_lies_between_0_and_1(level):
+    model = CalibratedRegressor(BayesianRidge(), cv=3).fit(X, Y)
+    with pytest.raises(ValueError, match="coverage must"):
+        model.predict_interval(NEW, level)
+
+
+def test_too_few_rows_for_the_coverage_are_told():
+    model = CalibratedRegressor(BayesianRidge(), cv=3).fit(X[:18], Y[:18])
+    model.predict_interval(NEW, 0.9)
+    with pytest.raises(ValueError, match=r"coverage=0\.95 needs at least 19 calibration rows.* 18"):
+        model.predict_interval(NEW, 0.95)
+    enough = CalibratedRegressor(BayesianRidge(), cv=3).fit(X[:19], Y[:19])
+    assert np.isfinite(enough.predict_interval(NEW, 0.95)).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (CalibratedRegressor(Ridge()), "predict_dist"),
+        (CalibratedRegressor(BayesianRidge(), "both"), "method"),
+        (CalibratedRegressor(BayesianRidge(), cv=RepeatedKFold(n_splits=2)), "more than once"),
+        (CalibratedRegressor(BayesianRidge(), cv=[]), "no rows to calibrate"),
+        (CalibratedRegressor(BayesianRidge(), cv=200), "200"),
+        (CalibratedRegressor("ridge"), "estimator"),
+    ],
+)
+def test_bad_settings_are_named(model, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.fit(X, Y)
+
+
+def test_a_frozen_estimator_must_be_fitted():
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        CalibratedRegressor(FrozenEstimator(BayesianRidge())).fit(X, Y)
+    with pytest.raises(NotFittedError):
+        CalibratedRegressor(BayesianRidge()).predict_interval(X)
