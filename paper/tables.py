@@ -1,0 +1,169 @@
+"""Turn paper/results/*.csv into Tables 1 and 2 beside the paper's own, and say where they agree.
+
+python paper/tables.py               print them
+python paper/tables.py --write       put them into paper/README.md as well
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import pandas as pd
+from scipy import stats
+
+HERE = Path(__file__).parent
+DATASETS = ("boston", "energy", "yacht", "concrete", "wine_red", "kin8nm", "protein")
+STRATEGIES = ("no-warmup", "warmup", "warmup-fixed-mean")
+METRICS = {"loglik": ("log-likelihood", 1), "rmse": ("RMSE", -1)}  # title, sign of better
+KEY = ["dataset", "strategy", "regularization"]
+
+
+def load(folder: Path) -> pd.DataFrame:
+    """All folds of all data sets that are there."""
+    files = [folder / f"{name}.csv" for name in DATASETS]
+    frames = [pd.read_csv(f).assign(dataset=f.stem) for f in files if f.exists()]
+    if not frames:
+        sys.exit(f"{folder} holds no results: run paper/run.py first.")
+    return pd.concat(frames, ignore_index=True)
+
+
+def cells(results: pd.DataFrame, metric: str, published: Path) -> pd.DataFrame:
+    """One row for each cell of a table: ours, the paper's, and whether they agree."""
+    ours = results.groupby(KEY)[metric].agg(["mean", "sem", "count"])
+    theirs = pd.read_csv(published / f"{metric}.csv").set_index(KEY)
+    both = ours.join(theirs.rename(columns={"mean": "paper", "standard_error": "paper_sem"}))
+    joint = (both["sem"] ** 2 + both["paper_sem"] ** 2) ** 0.5
+    sign = METRICS[metric][1]
+    both["agrees"] = (both["mean"] - both["paper"]).abs() <= 2 * joint
+    both["better"] = ["ours" if sign * (a - b) > 0 else "paper" for a, b in
+                      zip(both["mean"], both["paper"], strict=True)]  # fmt: skip
+    return both.assign(metric=metric).reset_index()
+
+
+def significance(results: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Equal against separate for each data set and strategy: two-sided paired t-test, 90 %."""
+    rows = []
+    for (dataset, strategy), part in results.groupby(["dataset", "strategy"]):
+        wide = part.pivot_table(index="fold", columns="regularization", values=metric)
+        gain = METRICS[metric][1] * (wide["separate"] - wide["equal"])
+        p = 1.0 if (gain == 0).all() else stats.ttest_1samp(gain, 0).pvalue
+        winner = "" if not p < 0.1 else "separate" if gain.mean() > 0 else "equal"
+        rows.append({"dataset": dataset, "strategy": strategy, "winner": winner})
+    return pd.DataFrame(rows)
+
+
+def table(both: pd.DataFrame, winners: pd.DataFrame) -> list[str]:
+    """Markdown: a row for each data set and strategy, bold as in the paper."""
+    lines = [
+        "| data set | strategy | equal | paper | separate | paper |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    indexed = both.set_index(KEY)
+    winner = winners.set_index(["dataset", "strategy"])["winner"]
+    for dataset in [name for name in DATASETS if name in set(both["dataset"])]:
+        for strategy in STRATEGIES:
+            line = [dataset, strategy]
+            for kind in ("equal", "separate"):
+                cell = indexed.loc[(dataset, strategy, kind)]
+                ours = f"{cell['mean']:.3g} ± {cell['sem']:.2g}"
+                theirs = f"{cell['paper']:.3g} ± {cell['paper_sem']:.2g}"
+                bold = "**" if winner[dataset, strategy] == kind else ""
+                mark = "" if cell["agrees"] else " ✗"
+                line += [f"{bold}{ours}{bold}{mark}"]
+                line += [f"**{theirs}**" if cell["significant"] else theirs]
+            lines.append(f"| {' | '.join(line)} |")
+    return lines
+
+
+def counts(results: pd.DataFrame, everything: pd.DataFrame) -> list[str]:
+    """What the tables add up to."""
+    lines = [
+        f"- **{int(everything['agrees'].sum())} of {len(everything)} cells agree** with the "
+        "paper's (difference within two joint standard errors)."
+    ]
+    for _, cell in everything[~everything["agrees"]].iterrows():
+        lines.append(
+            f"  - {cell['dataset']}, {cell['strategy']}, {cell['regularization']}: "
+            f"{METRICS[cell['metric']][0]} {cell['mean']:.3g} ± {cell['sem']:.2g} against "
+            f"{cell['paper']:.3g} ± {cell['paper_sem']:.2g}; {cell['better']} better."
+        )
+    for metric, (title, _) in METRICS.items():
+        winners = significance(results, metric)["winner"]
+        published = everything[everything["metric"] == metric]
+        paper = published.groupby("regularization")["significant"].sum()
+        lines.append(
+            f"- {title}: separate beats equal significantly {(winners == 'separate').sum()} times "
+            f"of {len(winners)}, equal separate {(winners == 'equal').sum()} times (the paper: "
+            f"{paper['separate']} and {paper['equal']}, of the same)."
+        )
+    separate = results[results["regularization"] == "separate"]
+    lower = separate[separate["reg_var"] < separate["reg_mean"]]
+    lines.append(
+        f"- Chosen penalties: the variance's is lower than the mean's in {len(lower)} of "
+        f"{len(separate)} searches (the paper: in none), equal in "
+        f"{(separate['reg_var'] == separate['reg_mean']).sum()}. By strategy: "
+        + ", ".join(f"{s} {(lower['strategy'] == s).sum()}" for s in STRATEGIES)
+        + "."
+    )
+    return lines
+
+
+def beyond(results: pd.DataFrame, folder: Path) -> list[str]:
+    """MVERegressorCV's defaults on the same outer folds, against the paper's best procedure."""
+    lines = [
+        "| data set | paper's procedure | default | gain | RMSE, paper's | default | s a fit |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    arm = (results["strategy"] == "warmup") & (results["regularization"] == "separate")
+    for dataset in DATASETS:
+        path = folder / f"{dataset}-default.csv"
+        base = results[arm & (results["dataset"] == dataset)].set_index("fold")
+        if not path.exists() or base.empty:
+            continue
+        ours = pd.read_csv(path).set_index("fold").loc[base.index]
+        gain = ours["loglik"] - base["loglik"]
+        lines.append(
+            f"| {dataset} | {base['loglik'].mean():.3f} ± {base['loglik'].sem():.3f} | "
+            f"{ours['loglik'].mean():.3f} ± {ours['loglik'].sem():.3f} | "
+            f"{gain.mean():+.3f} ± {gain.sem():.3f} | {base['rmse'].mean():.3g} | "
+            f"{ours['rmse'].mean():.3g} | {ours['seconds'].iloc[0]:.1f} |"
+        )
+    return lines
+
+
+def report(folder: Path, published: Path) -> str:
+    """Everything, as Markdown."""
+    results = load(folder)
+    parts: list[str] = []
+    all_cells = []
+    for number, (metric, (title, _)) in enumerate(METRICS.items(), 1):
+        both = cells(results, metric, published)
+        all_cells.append(both)
+        parts += [f"### Table {number}: {title}", ""]
+        parts += [*table(both, significance(results, metric)), ""]
+    folds = results.groupby("dataset")["fold"].nunique()
+    parts += ["### What they add up to", "", *counts(results, pd.concat(all_cells)), ""]
+    parts += [f"Outer folds: {', '.join(f'{d} {folds[d]}' for d in DATASETS if d in folds)}.", ""]
+    parts += ["### Beyond the paper", "", *beyond(results, folder)]
+    return "\n".join(parts)
+
+
+def main() -> None:
+    """Print the tables, and put them into the README if asked."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--results", type=Path, default=HERE / "results")
+    parser.add_argument("--write", action="store_true", help="also into paper/README.md")
+    given = parser.parse_args()
+    text = report(given.results, HERE / "published")
+    print(text)
+    if given.write:
+        page = HERE / "README.md"
+        start, _, rest = page.read_text().partition("<!-- tables -->\n")
+        _, _, end = rest.partition("<!-- end -->\n")
+        page.write_text(f"{start}<!-- tables -->\n{text}\n<!-- end -->\n{end}")
+
+
+if __name__ == "__main__":
+    main()
