@@ -239,6 +239,17 @@ def test_the_mixture_keeps_all_members():
     assert_array_equal(std, dist.std)
 
 
+def test_numbered_folds_are_shuffled():
+    """Tables are often sorted; folds of neighbours would make intervals far too wide."""
+    sample = truth(400, np.random.default_rng(0))
+    order = np.argsort(sample[0][:, 0])
+    X_sorted, y_sorted = sample[0][order] ** 2, sample[1][order]
+    model = CalibratedRegressor(BayesianRidge(), cv=5).fit(X_sorted, y_sorted)
+    blocks = CalibratedRegressor(BayesianRidge(), cv=KFold(5)).fit(X_sorted, y_sorted)
+    widths = [np.diff(m.predict_interval(X_sorted), axis=1).mean() for m in (model, blocks)]
+    assert widths[0] < widths[1]
+
+
 def test_the_estimator_is_left_as_it_was():
     inner = MVERegressor(random_state=0, **TINY)
     CalibratedRegressor(inner, cv=2).fit(X, Y)

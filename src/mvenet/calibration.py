@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import (
@@ -50,9 +51,10 @@ class CalibratedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         deviations by the factor that maximises the likelihood of the rows left out, which helps
         all predictions if they are too small or too large by about the same everywhere.
     cv : int, splitter, iterable or None, default=None
-        Folds: the estimator is trained without each, which then serves to calibrate. None is 10
-        folds; but a :class:`mvenet.MVERegressorCV` that keeps its fold networks is fitted once,
-        and those serve. ``ShuffleSplit(1, test_size=0.2)`` trains once and calibrates on a fifth.
+        Folds: the estimator is trained without each, which then serves to calibrate. A number
+        means that many shuffled ones, None 10 of them; but a :class:`mvenet.MVERegressorCV` that
+        keeps its fold networks is then fitted once, and those serve.
+        ``ShuffleSplit(1, test_size=0.2)`` trains once and calibrates on a fifth.
 
     Attributes
     ----------
@@ -163,7 +165,10 @@ class CalibratedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             members = [_without_fold(searched, fold) for fold in folds]
             return members, [np.flatnonzero(searched.oof_fold_ == fold) for fold in folds]
         members, left_out = [], []
-        for train, test in check_cv(10 if self.cv is None else self.cv).split(X, y):
+        cv = 10 if self.cv is None else self.cv
+        if isinstance(cv, Integral):
+            cv = KFold(int(cv), shuffle=True, random_state=0)
+        for train, test in check_cv(cv).split(X, y):
             part = {} if weight is None else {"sample_weight": weight[train]}
             member = clone(self.estimator).fit(_safe_indexing(X, train), y[train], **part)
             members.append(member)

@@ -1,0 +1,38 @@
+"""Pictures of predictions, of how far to trust them, and of training; needs matplotlib.
+
+All are Display classes as in scikit-learn: ``from_estimator`` and ``from_predictions`` compute what
+is shown and draw it, ``plot`` draws it again, on axes of your own if you like. They work for any
+estimator with ``predict(X, return_std=True)``; of those with ``predict_dist``, such as ours, they
+show the true distribution, for an ensemble the mixture.
+
+The legend stands below the axes if the figure has a layout engine, as the figures made here have,
+and else within them: ``plt.subplots(layout="constrained")`` makes room.
+
+===================== ==============================================================
+BandDisplay           fitted mean with prediction intervals, over one feature
+UncertaintyDisplay    aleatoric and epistemic variance, which add up to the total
+PredictionDisplay     observed against predicted, with the prediction intervals
+CoverageDisplay       coverage of the intervals against what they claim
+PITDisplay            histogram of the probability integral transform
+SpreadDisplay         size of the residuals against the predicted standard deviation
+SearchDisplay         heat map of a search over both penalties
+HistoryDisplay        likelihood over the epochs, with the end of the warm-up
+===================== ==============================================================
+"""
+
+from mvenet.plots.bands import BandDisplay
+from mvenet.plots.calibration import CoverageDisplay, PITDisplay
+from mvenet.plots.residuals import PredictionDisplay, SpreadDisplay
+from mvenet.plots.training import HistoryDisplay, SearchDisplay
+from mvenet.plots.uncertainty import UncertaintyDisplay
+
+__all__ = [
+    "BandDisplay",
+    "CoverageDisplay",
+    "HistoryDisplay",
+    "PITDisplay",
+    "PredictionDisplay",
+    "SearchDisplay",
+    "SpreadDisplay",
+    "UncertaintyDisplay",
+]
