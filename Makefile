@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ENGINE := $(wildcard engine/*) CMakeLists.txt pyproject.toml
 
-.PHONY: demo test test-slow lint format bench scaling default sanitize emulate clean
+.PHONY: demo test test-slow lint format bench bench-search bench-alternatives scaling default paper-figures paper-tables \
+    paper-theory fuzz sanitize emulate clean
 
 demo: $(STAMP)
 	$(BIN)/mvenet demo
@@ -31,12 +32,36 @@ format: $(STAMP)
 bench: $(STAMP) .venv-bench/.installed
 	$(BIN)/python benchmarks/speed.py --peers .venv-bench/bin/python
 
+# mvenet beside NGBoost, CatBoost, MAPIE and others; needs the data sets (MVENET_DATA), as do the next.
+bench-alternatives: .venv-alternatives/.installed
+	.venv-alternatives/bin/python benchmarks/alternatives.py
+
+bench-search: $(STAMP) .venv-bench/.installed
+	$(BIN)/python benchmarks/search_speed.py --peers .venv-bench/bin/python
+
 scaling: $(STAMP)
 	$(BIN)/python benchmarks/scaling.py
 
-# The measurement behind recipes.DEFAULT; needs the data sets (MVENET_DATA).
+# The measurement behind recipes.DEFAULT.
 default: $(STAMP)
 	$(BIN)/python benchmarks/default.py
+
+# The paper, part by part. The tables take hours, can be stopped at any time and go on where they were:
+# make paper-tables DATASETS="yacht boston"
+paper-figures: $(STAMP)
+	$(BIN)/python paper/figures.py
+
+paper-tables: $(STAMP)
+	$(BIN)/python paper/run.py $(DATASETS)
+	$(BIN)/python paper/run.py --default $(DATASETS)
+	$(BIN)/python paper/tables.py --write
+
+paper-theory: $(STAMP)
+	$(BIN)/python paper/theory.py
+
+# Damaged and hostile model files, by the ten thousand.
+fuzz: $(STAMP)
+	$(BIN)/python tests/fuzz_persistence.py --count 20000
 
 # The engine's tests with AddressSanitizer and UndefinedBehaviorSanitizer.
 sanitize:
@@ -62,6 +87,11 @@ $(STAMP): $(ENGINE)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.4"
 	$(BIN)/python -m pip install --quiet --no-build-isolation $(INSTALL) --editable . --group dev
+	touch $@
+
+.venv-alternatives/.installed: benchmarks/alternatives.txt $(ENGINE)
+	test -x .venv-alternatives/bin/python || $(PYTHON) -m venv .venv-alternatives
+	.venv-alternatives/bin/python -m pip install --quiet . -r $<
 	touch $@
 
 .venv-bench/.installed: benchmarks/requirements.txt

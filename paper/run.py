@@ -10,6 +10,7 @@ paper/results as CSV. Needs the data sets (MVENET_DATA or a network).
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from sklearn.model_selection import KFold
@@ -79,14 +80,17 @@ def main() -> None:
     if unknown:
         parser.error(f"unknown data set {unknown[0]!r}: choose from {', '.join(DATASETS)}")
     for name in given.datasets or DATASETS:
-        run(
-            name,
-            default=given.default,
-            quick=given.quick,
-            runs=given.runs,
-            results=given.results,
-            dry=given.dry_run,
-        )
+        try:
+            run(
+                name,
+                default=given.default,
+                quick=given.quick,
+                runs=given.runs,
+                results=given.results,
+                dry=given.dry_run,
+            )
+        except (OSError, ValueError) as error:  # no data, another version's store, a full disk
+            sys.exit(f"{name}: {error}")
 
 
 if __name__ == "__main__":

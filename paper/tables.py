@@ -7,6 +7,7 @@ python paper/tables.py --write       put them into paper/README.md as well
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -42,16 +43,36 @@ def cells(results: pd.DataFrame, metric: str, published: Path) -> pd.DataFrame:
     return both.assign(metric=metric).reset_index()
 
 
+def winner(part: pd.DataFrame, column: str, one: str, other: str, metric: str) -> str:
+    """The better of two by a two-sided paired t-test at 90 % over the folds, "" if neither."""
+    wide = part.pivot_table(index="fold", columns=column, values=metric)
+    gain = METRICS[metric][1] * (wide[one] - wide[other])
+    p = 1.0 if (gain == 0).all() else stats.ttest_1samp(gain, 0).pvalue
+    return "" if not p < 0.1 else one if gain.mean() > 0 else other
+
+
 def significance(results: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Equal against separate for each data set and strategy: two-sided paired t-test, 90 %."""
-    rows = []
-    for (dataset, strategy), part in results.groupby(["dataset", "strategy"]):
-        wide = part.pivot_table(index="fold", columns="regularization", values=metric)
-        gain = METRICS[metric][1] * (wide["separate"] - wide["equal"])
-        p = 1.0 if (gain == 0).all() else stats.ttest_1samp(gain, 0).pvalue
-        winner = "" if not p < 0.1 else "separate" if gain.mean() > 0 else "equal"
-        rows.append({"dataset": dataset, "strategy": strategy, "winner": winner})
+    """Equal against separate for each data set and strategy."""
+    rows = [
+        {"dataset": dataset, "strategy": strategy}
+        | {"winner": winner(part, "regularization", "separate", "equal", metric)}
+        for (dataset, strategy), part in results.groupby(["dataset", "strategy"])
+    ]
     return pd.DataFrame(rows)
+
+
+def between_strategies(results: pd.DataFrame, one: str, other: str) -> str:
+    """How often one strategy beats another, both with separate penalties."""
+    separate = results[results["regularization"] == "separate"]
+    told = []
+    for metric, (title, _) in METRICS.items():
+        found = [
+            winner(part, "strategy", one, other, metric) for _, part in separate.groupby("dataset")
+        ]
+        told.append(
+            f"{title} {found.count(one)} to {found.count(other)} (of {len(found)} data sets)"
+        )
+    return f"- {one} against {other}, separate penalties, significant wins: {'; '.join(told)}."
 
 
 def table(both: pd.DataFrame, winners: pd.DataFrame) -> list[str]:
@@ -61,7 +82,7 @@ def table(both: pd.DataFrame, winners: pd.DataFrame) -> list[str]:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     indexed = both.set_index(KEY)
-    winner = winners.set_index(["dataset", "strategy"])["winner"]
+    best = winners.set_index(["dataset", "strategy"])["winner"]
     for dataset in [name for name in DATASETS if name in set(both["dataset"])]:
         for strategy in STRATEGIES:
             line = [dataset, strategy]
@@ -69,7 +90,7 @@ def table(both: pd.DataFrame, winners: pd.DataFrame) -> list[str]:
                 cell = indexed.loc[(dataset, strategy, kind)]
                 ours = f"{cell['mean']:.3g} ± {cell['sem']:.2g}"
                 theirs = f"{cell['paper']:.3g} ± {cell['paper_sem']:.2g}"
-                bold = "**" if winner[dataset, strategy] == kind else ""
+                bold = "**" if best[dataset, strategy] == kind else ""
                 mark = "" if cell["agrees"] else " ✗"
                 line += [f"{bold}{ours}{bold}{mark}"]
                 line += [f"**{theirs}**" if cell["significant"] else theirs]
@@ -107,6 +128,8 @@ def counts(results: pd.DataFrame, everything: pd.DataFrame) -> list[str]:
         + ", ".join(f"{s} {(lower['strategy'] == s).sum()}" for s in STRATEGIES)
         + "."
     )
+    lines.append(between_strategies(results, "warmup", "no-warmup"))
+    lines.append(between_strategies(results, "warmup", "warmup-fixed-mean"))
     return lines
 
 
@@ -130,6 +153,18 @@ def beyond(results: pd.DataFrame, folder: Path) -> list[str]:
             f"{gain.mean():+.3f} ± {gain.sem():.3f} | {base['rmse'].mean():.3g} | "
             f"{ours['rmse'].mean():.3g} | {ours['seconds'].iloc[0]:.1f} |"
         )
+    return lines
+
+
+def figures(path: Path) -> list[str]:
+    """What the figures' numbers say about the paper's claims (made by paper/figures.py)."""
+    if not path.exists():
+        return ["Run paper/figures.py first."]
+    verdicts = json.loads(path.read_text())["verdicts"]
+    lines = ["| figure | the paper's claim | ours | numbers |", "| --- | --- | --- | --- |"]
+    for v in verdicts:
+        link = f"[{v['figure']}](figures/{v['figure']}.png)"
+        lines.append(f"| {link} | {v['claim']} | **{v['outcome']}** | {v['evidence']} |")
     return lines
 
 
@@ -160,9 +195,11 @@ def main() -> None:
     print(text)
     if given.write:
         page = HERE / "README.md"
-        start, _, rest = page.read_text().partition("<!-- tables -->\n")
-        _, _, end = rest.partition("<!-- end -->\n")
-        page.write_text(f"{start}<!-- tables -->\n{text}\n<!-- end -->\n{end}")
+        blocks = {"tables": text, "figures": "\n".join(figures(HERE / "figures" / "figures.json"))}
+        for name, block in blocks.items():
+            start, mark, rest = page.read_text().partition(f"<!-- {name} -->\n")
+            _, _, end = rest.partition("<!-- end -->\n")
+            page.write_text(f"{start}{mark}{block}\n<!-- end -->\n{end}")
 
 
 if __name__ == "__main__":

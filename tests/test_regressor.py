@@ -714,3 +714,32 @@ def test_example_in_memory_only(tmp_path, monkeypatch):
     X, y = table()
     joblib.dump(fast().fit(X, y), stream)
     assert list(tmp_path.iterdir()) == []
+
+
+# --- two kinds of uncertainty --------------------------------------------------------------------
+
+
+def test_epistemic_grows_in_a_gap_and_aleatoric_with_the_noise():
+    rng = np.random.default_rng(0)
+    x = np.r_[rng.uniform(-3, -1, 200), rng.uniform(1, 3, 200)]
+    y = np.sin(2 * x) + np.where(x > 0, 0.4, 0.05) * rng.standard_normal(400)
+    model = MVERegressor(n_members=10, reg_mean=1e-3, reg_var=1e-2, random_state=0)
+    dist = model.fit(x[:, None], y).predict_dist([[-2.0], [0.0], [2.0]])
+    quiet, gap, noisy = range(3)
+    assert dist.epistemic[gap] > 10 * max(dist.epistemic[quiet], dist.epistemic[noisy])
+    assert dist.aleatoric[noisy] > 10 * dist.aleatoric[quiet]
+    assert_allclose(dist.aleatoric + dist.epistemic, dist.var)
+    assert_allclose(np.sqrt(dist.aleatoric[[quiet, noisy]]), [0.05, 0.4], rtol=0.35)
+
+
+def test_epistemic_shrinks_with_more_rows_and_aleatoric_does_not():
+    rng = np.random.default_rng(1)
+    parts = {}
+    for n in (50, 3000):
+        X = rng.uniform(-1, 1, (n, 2))
+        y = X[:, 0] * X[:, 1] + 0.2 * rng.standard_normal(n)
+        model = MVERegressor(n_members=8, reg_mean=1e-3, reg_var=1e-1, random_state=0).fit(X, y)
+        dist = model.predict_dist(rng.uniform(-0.8, 0.8, (200, 2)))
+        parts[n] = dist.aleatoric.mean(), dist.epistemic.mean()
+    assert parts[3000][1] < 0.5 * parts[50][1]
+    assert parts[3000][0] == pytest.approx(0.04, rel=0.15)
