@@ -13,10 +13,12 @@ import argparse
 import sys
 from pathlib import Path
 
+import pandas as pd
 from sklearn.model_selection import KFold
 
 from mvenet import MVERegressorCV, compare_strategies, datasets, recipes
 from mvenet.comparison import plan_comparison, strategy_arms
+from mvenet.store import Store
 
 HERE = Path(__file__).parent
 DATASETS = ("yacht", "boston", "energy", "concrete", "wine_red", "kin8nm", "protein")
@@ -66,12 +68,27 @@ def run(name: str, *, default: bool, quick: bool, runs: Path, results: Path, dry
     )
 
 
+def export(name: str, runs: Path, results: Path) -> None:
+    """Write the CSV of the folds that are finished, of a run that was stopped."""
+    with Store(runs / name) as store:
+        finished = store.results()
+    rows = [
+        [fold, *arm.split(", "), *(scores[key] for key in COLUMNS[3:])]
+        for fold, result in finished.items()
+        for arm, scores in result["arms"].items()
+    ]
+    results.mkdir(parents=True, exist_ok=True)
+    pd.DataFrame(rows, columns=COLUMNS).to_csv(results / f"{name}.csv", index=False)
+    print(f"{name}: {len(finished)} of {n_folds(name)} outer folds")
+
+
 def main() -> None:
     """Run the data sets named, or all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("datasets", nargs="*", help=f"of {', '.join(DATASETS)}; all if none")
     parser.add_argument("--default", action="store_true", help="MVERegressorCV's defaults instead")
     parser.add_argument("--quick", action="store_true", help="10 epochs, to see that it runs")
+    parser.add_argument("--export", action="store_true", help="only write what is finished")
     parser.add_argument("--dry-run", action="store_true", help="only tell what it would cost")
     parser.add_argument("--runs", type=Path, default=HERE / "runs", help="where folds are kept")
     parser.add_argument("--results", type=Path, default=HERE / "results", help="where CSVs go")
@@ -81,6 +98,9 @@ def main() -> None:
         parser.error(f"unknown data set {unknown[0]!r}: choose from {', '.join(DATASETS)}")
     for name in given.datasets or DATASETS:
         try:
+            if given.export:
+                export(name, given.runs, given.results)
+                continue
             run(
                 name,
                 default=given.default,
