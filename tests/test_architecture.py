@@ -20,6 +20,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "mvenet"
 LEVELS = {
     # arrays only
     "distributions": 0,
+    "files": 0,
     "recipes": 0,
     "store": 0,
     # knows the engine
@@ -36,7 +37,6 @@ LEVELS = {
     "metrics": 2,
     "comparison": 2,
     "outcome": 2,
-    "": 2,  # mvenet itself
     # edges, imported by nobody below
     "datasets": 3,
     "plots": 3,
@@ -45,13 +45,20 @@ LEVELS = {
     "onnx": 3,
     "cli": 3,
     "_commands": 3,
+    "_printing": 3,
     "demo": 3,
+    "table": 3,
+    "workflow": 3,
+    "cluster": 3,
+    "diagnosis": 3,
     "torch": 3,
     "__main__": 3,
+    "": 3,  # mvenet itself, which imports its names when they are asked for
 }
 OPTIONAL = {"matplotlib", "torch", "typer", "jinja2", "pandas", "rich", "polars", "skops", "onnx",
-            "onnxruntime", "dask", "distributed"}  # fmt: skip
+            "onnxruntime", "dask", "distributed", "pyarrow"}  # fmt: skip
 ON_REQUEST = {"progress", "outcome"}  # rich draws the bar; pandas and matplotlib show a comparison
+SAVING = {"base.py", "calibration.py"}  # a model can save itself: within a method
 FILES = sorted(SOURCE.rglob("*.py"))
 
 
@@ -94,6 +101,8 @@ def test_imports_point_downwards(path):
         if name == "_engine":
             assert own in (1, 3), "only fleet and the edges know the engine"
             continue
+        if name == "persistence" and path.name in SAVING:
+            continue
         assert LEVELS[name] <= own, f"{path.name} (level {own}) imports {name} ({LEVELS[name]})"
         if own <= 2 and path.name != "__init__.py":
             assert name != "", f"{path.name} imports mvenet, which imports it"
@@ -112,7 +121,10 @@ def test_who_knows_what(path):
 def test_no_import_goes_in_a_circle():
     graph = {}
     for path in FILES:
-        graph.setdefault(module_of(path), set()).update(set(own_imports(path)) - {module_of(path)})
+        others = set(own_imports(path)) - {module_of(path)}
+        if path.name in SAVING:
+            others -= {"persistence"}
+        graph.setdefault(module_of(path), set()).update(others if module_of(path) else ())
     done = set()
 
     def visit(name, way):
@@ -144,7 +156,7 @@ import sklearn.utils._param_validation, sklearn.model_selection, sklearn.metrics
 
 def test_import_loads_nothing_that_is_optional():
     # scikit-learn itself looks for some of these; what counts is what we add.
-    code = "before = set(sys.modules)\nimport mvenet\nprint(*set(sys.modules) - before)"
+    code = "before = set(sys.modules)\nfrom mvenet import *\nprint(*set(sys.modules) - before)"
     loaded = set(python(f"import sys\n{OUR_NEEDS}\n{code}").split())
     assert "mvenet.regressor" in loaded
     assert sorted({name.partition(".")[0] for name in loaded} & OPTIONAL) == []

@@ -125,6 +125,9 @@ def test_a_quick_run_from_data_to_tables(tmp_path):
     again = script("run.py", "yacht", "--quick", *places)
     assert "10 of them done. To do: 0 trainings" in again.stdout  # never trained again
     assert (tmp_path / "results" / "yacht.csv").read_bytes() == before
+    exported = script("run.py", "yacht", "--export", *places)
+    assert "10 of 10 outer folds" in exported.stdout, exported.stderr
+    assert (tmp_path / "results" / "yacht.csv").read_bytes() == before
     done = script("tables.py", "--results", tmp_path / "results")
     assert done.returncode == 0, done.stderr
     assert "| yacht | warmup | " in done.stdout and "Outer folds: yacht 10." in done.stdout

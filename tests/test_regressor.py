@@ -250,7 +250,7 @@ def test_verbose_shows_progress_and_nothing_else_changes(capsys):
     quiet = fast().fit(X, y)
     assert capsys.readouterr() == ("", "")
     assert_same_bits(fast(verbose=1).fit(X, y), quiet, X)
-    assert "training" in capsys.readouterr().out
+    assert "training" in capsys.readouterr().err
 
 
 def test_the_representation_shows_what_was_changed():

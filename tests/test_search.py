@@ -247,7 +247,7 @@ def test_verbose_shows_progress_and_nothing_else_changes(capsys):
     quiet = fast(n_members=2).fit(X, Y)
     assert capsys.readouterr() == ("", "")
     assert_same_search(fast(n_members=2, verbose=1).fit(X, Y), quiet)
-    assert "training" in capsys.readouterr().out
+    assert "training" in capsys.readouterr().err
 
 
 # --- the scores, recomputed ----------------------------------------------------------------------

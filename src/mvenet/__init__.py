@@ -1,11 +1,16 @@
 """Regression with honest uncertainty: mean-variance networks, trained properly and fast."""
 
-from mvenet import recipes
-from mvenet.calibration import CalibratedRegressor
-from mvenet.comparison import compare_strategies
-from mvenet.distributions import Normal, NormalMixture
-from mvenet.regressor import MVERegressor
-from mvenet.search import MVERegressorCV
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mvenet import recipes
+    from mvenet.calibration import CalibratedRegressor
+    from mvenet.comparison import compare_strategies
+    from mvenet.distributions import Normal, NormalMixture
+    from mvenet.persistence import load
+    from mvenet.regressor import MVERegressor
+    from mvenet.search import MVERegressorCV
 
 __version__ = "0.1.0"
 
@@ -16,5 +21,29 @@ __all__ = [
     "Normal",
     "NormalMixture",
     "compare_strategies",
+    "load",
     "recipes",
 ]
+
+_HOMES = {
+    "CalibratedRegressor": "calibration",
+    "MVERegressor": "regressor",
+    "MVERegressorCV": "search",
+    "Normal": "distributions",
+    "NormalMixture": "distributions",
+    "compare_strategies": "comparison",
+    "load": "persistence",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for, and no more: ``mvenet --help`` should not wait for scikit-learn."""
+    if name in _HOMES:
+        return getattr(import_module(f"mvenet.{_HOMES[name]}"), name)
+    if name == "recipes":
+        return import_module("mvenet.recipes")
+    raise AttributeError(f"module 'mvenet' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
@@ -38,6 +39,7 @@ class DistributionRegressor(RegressorMixin, BaseEstimator):
 
     networks_: fleet.Networks
     scale_: float = 1.0  # factor on all standard deviations
+    fingerprint_: str  # of the table that it was trained on
     n_jobs: int | None
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -113,6 +115,18 @@ class DistributionRegressor(RegressorMixin, BaseEstimator):
         ndarray of shape (n, k), in units of y
         """
         return self.predict_dist(X).ppf(np.atleast_1d(np.asarray(quantiles)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file that :func:`mvenet.load` reads (needs skops).
+
+        Parameters
+        ----------
+        path : str or path
+            Customarily ending in ``.mve``. Replaced whole or not at all.
+        """
+        from mvenet import persistence  # the one look upwards: a model can save itself
+
+        persistence.save(self, path)
 
 
 class NetworkSettings(DistributionRegressor, ABC):
@@ -290,9 +304,13 @@ def fit_together(
         fitting = estimator._fitting(table, target, weight, rows)
         fits.append(_forgiven(fitting) if forgiving else fitting)
     threads = fleet.effective_threads(n_jobs)
-    return rounds.drive(
+    told = rounds.drive(
         table, target, weight, fits, threads=threads, verbose=verbose, progress=progress
     )
+    trained_on = fingerprint(table, target, *([] if weight is None else [weight]))
+    for estimator in estimators:
+        estimator.fingerprint_ = trained_on
+    return told
 
 
 def _forgiven(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import math
 import os
@@ -145,6 +146,11 @@ class Plan:
     folds: int
     folds_done: int
     workload: rounds.Workload
+
+    def told(self) -> dict[str, float]:
+        """The numbers by name."""
+        done = {"folds": self.folds, "folds_done": self.folds_done}
+        return done | dataclasses.asdict(self.workload)
 
     def __str__(self) -> str:
         work = self.workload

@@ -17,8 +17,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -28,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvenet import __version__
 from mvenet.base import DistributionRegressor
+from mvenet.files import replacing
 from mvenet.fleet import Networks
 
 __all__ = ["export"]
@@ -85,6 +84,7 @@ def export(model: DistributionRegressor, path: str | os.PathLike[str]) -> None:
 
     Examples
     --------
+    >>> from tempfile import TemporaryDirectory
     >>> import numpy as np
     >>> import onnxruntime
     >>> import mvenet.onnx
@@ -100,7 +100,9 @@ def export(model: DistributionRegressor, path: str | os.PathLike[str]) -> None:
     """
     _check_onnx()
     _check(model)
-    _write(Path(path).expanduser(), _file(_graph(model), model))
+    content = _file(_graph(model), model)
+    with replacing(path) as fresh:
+        fresh.write_bytes(content)
 
 
 def _check_onnx() -> None:
@@ -261,20 +263,3 @@ def _file(graph: _Graph, model: DistributionRegressor) -> bytes:
         helper.set_model_props(proto, {"feature_names": texts})
     content: bytes = proto.SerializeToString(deterministic=True)
     return content
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        # In the same folder: only within a file system is a replacement atomic.
-        with TemporaryDirectory(prefix=".mvenet-", dir=path.parent) as folder:
-            fresh = Path(folder) / "model.onnx"
-            with fresh.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(fresh, path)
-    except OSError as error:
-        raise type(error)(
-            f"The model could not be written to {str(path)!r} ({error.strerror}): name a file in a "
-            "folder that exists and that you may write to."
-        ) from error

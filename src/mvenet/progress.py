@@ -16,6 +16,7 @@ def steps_bar(description: str, total: int, verbose: int) -> Iterator[Callable[[
         yield None
         return
     try:
+        from rich.console import Console
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
@@ -30,7 +31,8 @@ def steps_bar(description: str, total: int, verbose: int) -> Iterator[Callable[[
         yield None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TextColumn("steps"), TimeRemainingColumn()) as bar:
+    console = Console(stderr=True)  # standard output is for results
+    with Progress(*columns, TextColumn("steps"), TimeRemainingColumn(), console=console) as bar:
         task = bar.add_task(description, total=total)
         yield lambda done: bar.update(task, completed=done)
         bar.update(task, completed=total)

@@ -89,6 +89,8 @@ class MVERegressor(NetworkSettings):
         The penalties used.
     n_steps_ : int
         Gradient steps done.
+    fingerprint_ : str
+        SHA-256 of the table that it was trained on.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, only if X had names
 

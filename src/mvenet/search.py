@@ -92,6 +92,8 @@ n_iter_no_change, n_jobs, random_state, verbose
     n_splits_ : int
     n_steps_ : int
         Gradient steps done, shared ones counted once.
+    fingerprint_ : str
+        SHA-256 of the table that it was trained on.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, only if X had names
 

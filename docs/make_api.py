@@ -1,0 +1,91 @@
+"""Write docs/api.md from the docstrings: python docs/make_api.py."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from pathlib import Path
+from typing import Any
+
+PAGE = Path(__file__).with_name("api.md")
+MODULES = {
+    "mvenet": ["MVERegressor", "MVERegressorCV", "CalibratedRegressor", "Normal", "NormalMixture"],
+    "mvenet.recipes": ["PAPER", "DEFAULT"],
+    "mvenet.comparison": ["compare_strategies", "strategy_arms", "plan_comparison"],
+    "mvenet.outcome": ["Comparison"],
+    "mvenet.metrics": None,
+    "mvenet.forecast": None,
+    "mvenet.plots": None,
+    "mvenet.persistence": None,
+    "mvenet.onnx": ["export"],
+    "mvenet.datasets": None,
+    "mvenet.table": ["TableEncoder", "read"],
+}
+
+
+def signature(thing: Any, name: str) -> str:
+    """The call as one types it, without annotations."""
+    try:
+        parameters = inspect.signature(thing).parameters.values()
+    except (TypeError, ValueError):
+        return name
+    plain = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
+    shown = [p for p in plain if p.name not in ("self", "cls")]
+    return f"{name}{inspect.Signature(shown)}"
+
+
+def documented(cls: type) -> list[tuple[str, Any]]:
+    """Public methods and properties with a docstring of mvenet, in alphabetical order."""
+    found = []
+    for name, member in inspect.getmembers(cls):
+        function = member.fget if isinstance(member, property) else member
+        ours = getattr(function, "__module__", "") or ""
+        if not name.startswith("_") and ours.startswith("mvenet") and inspect.getdoc(function):
+            found.append((name, member))
+    return found
+
+
+def entry(thing: Any, name: str, level: int) -> list[str]:
+    """Heading, signature and docstring of an object, then of its methods."""
+    text = inspect.getdoc(thing) or ""
+    lines = [f"{'#' * level} {name}", ""]
+    if callable(thing):
+        lines += ["```text", signature(thing, name), "```", ""]
+    lines += ["```text", text, "```", ""]
+    if inspect.isclass(thing):
+        for method, member in documented(thing):
+            function = member.fget if isinstance(member, property) else member
+            call = method if isinstance(member, property) else signature(function, method)
+            summary = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ")
+            lines.append(f"- `.{call}`: {summary}")
+        lines.append("")
+    return lines
+
+
+def page() -> str:
+    """The whole reference."""
+    lines = [
+        "# API reference",
+        "",
+        "Made from the docstrings by `python docs/make_api.py`; `help(mvenet.MVERegressor)` says",
+        "the same with the methods in full.",
+        "",
+    ]
+    for module_name, names in MODULES.items():
+        module = importlib.import_module(module_name)
+        lines += [f"## {module_name}", "", (inspect.getdoc(module) or "").split("\n\n")[0], ""]
+        for name in names or module.__all__:
+            thing = getattr(module, name)
+            if isinstance(thing, type) or callable(thing):
+                lines += entry(thing, name, 3)
+            else:
+                lines += [f"### {name}", "", "```text", *_mapping(thing), "```", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _mapping(thing: Any) -> list[str]:
+    return [f"{key} = {value!r}" for key, value in thing.items()]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,275 @@
+"""Models in files: :func:`save`, :func:`load`, and :func:`info` to look before loading.
+
+A model file is a zip archive, and skops reads and writes what is in it::
+
+    mvenet.json     format, versions, feature names, fingerprint of the training data, checksums
+    schema.json     the objects, as skops describes them
+    0.npy, 1.npy …  one array each, not compressed
+
+Nothing in a file is executed, and nothing is believed. skops alone is not enough for that: it
+builds any estimator of scikit-learn, takes memory and time without limit if a file asks for it, and
+cannot know which numbers our engine would trip over. So a file is read in three steps, each of
+which may refuse it: the archive (sizes before contents, then checksums), the description (every
+type by name, each array once), and at last the networks (shapes, types and values).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import platform
+import zipfile
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+import mvenet
+from mvenet.files import place_for, replacing
+from mvenet.persistence import archive, audit
+from mvenet.persistence.archive import Members, RefusalError, printable, require
+
+__all__ = ["info", "load", "save"]
+
+AnyPath = str | os.PathLike[str]
+
+
+def save(model: BaseEstimator, path: AnyPath) -> None:
+    """Write a fitted model to a file.
+
+    It is written beside its place and then moved there: it is whole or not there at all, and a file
+    of that name is replaced only if everything went well.
+
+    Parameters
+    ----------
+    model : MVERegressor, MVERegressorCV, or an estimator around one
+        CalibratedRegressor, TableEncoder and, of scikit-learn, Pipeline, ColumnTransformer,
+        FeatureUnion, TransformedTargetRegressor, FrozenEstimator; scalers, encoders, SimpleImputer,
+        PCA, VarianceThreshold; FunctionTransformer with a function of NumPy such as ``np.log1p``.
+    path : str or path
+        Customarily ending in ``.mve``.
+
+    Raises
+    ------
+    ValueError
+        If the model is not fitted, has no network of ours, or holds something that could not be
+        loaded safely (a function of yours, a forest).
+    OSError
+        If the file cannot be written. One that was there is still there.
+
+    Notes
+    -----
+    A random generator (``random_state=np.random.default_rng(0)``) is stored as None: predictions do
+    not depend on it. Saving the same model twice gives the same bytes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from mvenet import MVERegressor
+    >>> from mvenet.persistence import info, load, save
+    >>> X = np.linspace(-1, 1, 50)[:, None]
+    >>> model = MVERegressor(random_state=0).fit(X, X[:, 0] ** 2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/parabola.mve")
+    ...     info(f"{folder}/parabola.mve")["estimator"]
+    ...     again = load(f"{folder}/parabola.mve")
+    'MVERegressor'
+    >>> bool((again.predict(X) == model.predict(X)).all())
+    True
+    """
+    place = place_for(path)
+    skops_io = _skops_io()
+    data = _pack(skops_io, model)
+    try:  # a file that cannot be loaded is not written
+        _build(skops_io, data, *archive.unpack(data))
+    except RefusalError as error:
+        raise ValueError(f"The model cannot be saved, because its file {error.args[0]}.") from error
+    with replacing(place) as fresh:
+        fresh.write_bytes(data)
+
+
+def load(path: AnyPath) -> Any:
+    """Read a model from a file that :func:`save` wrote; its predictions are the same to the bit.
+
+    No code in the file is run, whoever made it, and no type is built that is not on a list. What a
+    file of unknown origin predicts is of course the choice of whoever made it.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    MVERegressor, MVERegressorCV, or the estimator around it
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, not a model of mvenet, or of a newer format.
+    OSError
+        If there is no such file, or it cannot be read.
+    """
+    skops_io = _skops_io()
+    data = archive.read(path)
+    with _refusals(path):
+        return _build(skops_io, data, *archive.unpack(data))
+
+
+def info(path: AnyPath) -> dict[str, Any]:
+    """Say what a model file holds, without building the model; skops is not needed.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    dict
+        ``format`` (int), ``versions`` (dict of str: what the file was written with), ``model`` and
+        ``estimator`` (str: the class saved, and our own within it), ``n_features`` (int),
+        ``feature_names`` (list of str, or None), ``fingerprint`` (str or None: of the table that
+        our estimator was trained on, after the steps of a pipeline before it).
+
+    Raises
+    ------
+    ValueError, OSError
+        As in :func:`load`.
+    """
+    data = archive.read(path)
+    with _refusals(path):
+        metadata, _ = archive.unpack(data)
+    del metadata["sha256"]
+    return metadata
+
+
+@contextlib.contextmanager
+def _refusals(path: AnyPath) -> Iterator[None]:
+    """Name the file in every refusal, and make one of whatever a damaged file leads to."""
+    try:
+        yield
+    except RefusalError as error:
+        raise ValueError(f"{os.fspath(path)!r} {error}.") from error
+    except MemoryError:  # says nothing about the file
+        raise
+    except Exception as error:  # zipfile, zlib, json and NumPy raise a dozen types
+        damage = RefusalError(f"is damaged ({_brief(error)})")
+        raise ValueError(f"{os.fspath(path)!r} {damage}.") from error
+
+
+def _brief(error: Exception) -> str:
+    return f"{type(error).__name__}: {printable(error)}"
+
+
+def _build(skops_io: Any, data: bytes, metadata: dict[str, Any], members: Members) -> Any:
+    """Audit, build and check the model of an unpacked file."""
+    types = audit.check_schema(members)
+    try:
+        model = skops_io.loads(data, trusted=types)
+    except MemoryError:
+        raise
+    except Exception as error:  # most likely other versions, whose classes differ
+        versions = ", ".join(f"{name} {version}" for name, version in metadata["versions"].items())
+        remedy = f"try the versions that it was written with, {printable(versions)}"
+        raise RefusalError(f"cannot be rebuilt ({_brief(error)})", remedy) from error
+    fitted = [part for part in audit.our_estimators(model) if "networks_" in vars(part)]
+    complete = isinstance(model, BaseEstimator) and fitted
+    require(complete, "holds no fitted network of mvenet")
+    for estimator in fitted:
+        audit.check_estimator(estimator)
+    return model
+
+
+def _pack(skops_io: Any, model: BaseEstimator) -> bytes:
+    """The bytes of a model file."""
+    ours = audit.our_estimators(model)
+    if not isinstance(model, BaseEstimator) or not ours:
+        raise ValueError(
+            f"model={type(model).__name__} has no network of mvenet in it: save it with "
+            "skops.io.dump."
+        )
+    check_is_fitted(model)
+    fitted = [part for part in ours if hasattr(part, "networks_")]
+    for estimator in fitted:
+        estimator._validate_params()  # set_params may have come after fit
+    try:
+        with zipfile.ZipFile(io.BytesIO(skops_io.dumps(model))) as dump:
+            schema = json.loads(dump.read("schema.json"))
+            members = _tidy(schema, dump)
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise ValueError(
+            f"The model cannot be saved ({_brief(error)}): use set_params to replace the parameter "
+            "that is to blame."
+        ) from error
+    foreign = audit.foreign_types(schema)
+    if foreign:
+        raise ValueError(
+            f"The model cannot be saved, because no model file may hold {foreign}: replace it, or "
+            "save only the networks' estimator."
+        )
+    members["schema.json"] = _json(schema)
+    metadata = _metadata(model, (fitted or ours)[0], members)
+    return archive.pack({"mvenet.json": _json(metadata), **members})
+
+
+def _tidy(schema: Any, dump: zipfile.ZipFile) -> Members:
+    """Take out of a description what is true in this process only; return its arrays."""
+    arrays: Members = {}
+    for node in audit.nodes(schema):
+        if node["__loader__"] in ("RandomStateNode", "RandomGeneratorNode"):
+            node.clear()
+            node |= {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode"}
+            node |= {"content": "null", "is_json": True}
+        node.pop("__id__", None)
+        if not node["__class__"].startswith("_"):  # where a class is public, it will stay
+            top, *inside = node["__module__"].split(".")
+            public = takewhile(lambda part: part[0] != "_" and part != "core", inside)
+            node["__module__"] = ".".join([top, *public])
+        if audit.type_name(node) == "numpy.bool":  # called that in NumPy 2 only
+            node["__class__"] = "bool_"
+        if "file" in node:
+            content = dump.read(node["file"])
+            node["file"] = f"{len(arrays)}.npy"
+            arrays[node["file"]] = content
+    return arrays
+
+
+def _metadata(model: BaseEstimator, estimator: BaseEstimator, members: Members) -> dict[str, Any]:
+    names = getattr(model, "feature_names_in_", None)
+    return {
+        "format": archive.FORMAT,
+        "versions": {
+            "mvenet": mvenet.__version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "scikit-learn": sklearn.__version__,
+            "skops": import_module("skops").__version__,
+        },
+        "model": type(model).__name__,
+        "estimator": type(estimator).__name__,
+        "n_features": int(getattr(model, "n_features_in_", estimator.n_features_in_)),
+        "feature_names": None if names is None else [str(name) for name in names],
+        "fingerprint": getattr(estimator, "fingerprint_", None),
+        "sha256": {name: hashlib.sha256(part).hexdigest() for name, part in members.items()},
+    }
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _skops_io() -> Any:
+    try:
+        return import_module("skops.io")
+    except ImportError as error:
+        raise ImportError(
+            'Saving and loading models needs skops: pip install "mvenet[persist]".', name="skops"
+        ) from error

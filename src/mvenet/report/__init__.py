@@ -1,0 +1,193 @@
+"""A report on a fitted model: one HTML file that opens offline. Needs jinja2 and matplotlib."""
+
+from __future__ import annotations
+
+import base64
+import io
+import platform
+import warnings
+from collections.abc import Callable
+from datetime import datetime
+from importlib.metadata import version
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mvenet.report import findings
+from mvenet.search import MVERegressorCV
+from mvenet.table import split_target
+from mvenet.workflow import Evaluation, FittedTable, readable, target_of, verdict
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
+__all__ = ["render"]
+
+MOST_ODD = 20
+SIZE = (4.8, 4.1)  # inches: text is readable at the width of a telephone and of half a screen
+MOST_BASELINE_ROWS = 20_000  # gradient boosting on more would take longer than the networks
+
+
+def render(
+    model: Pipeline,
+    evaluation: Evaluation | None,
+    *,
+    source: str = "",
+    fitted: FittedTable | None = None,
+) -> str:
+    """Write a report.
+
+    Parameters
+    ----------
+    model : Pipeline
+        As made by :func:`mvenet.workflow.fit_table`.
+    evaluation : Evaluation or None
+        On rows that were not trained on. Without one the report tells of the training alone.
+    source : str
+        Name of the table.
+    fitted : FittedTable or None
+        The fit, for baselines and what was done to the rows; None for a model from a file.
+
+    Returns
+    -------
+    str
+        HTML, complete: style and pictures are in it, and nothing is fetched.
+    """
+    try:
+        from jinja2 import Environment
+    except ImportError as error:
+        raise ImportError('A report needs jinja2: pip install "mvenet[report]"') from error
+    page = files("mvenet.report").joinpath("page.html").read_text(encoding="utf-8")
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["number"] = readable
+    environment.filters["percent"] = lambda share: f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
+    return environment.from_string(page).render(_content(model, evaluation, source, fitted))
+
+
+def _content(
+    model: Pipeline, evaluation: Evaluation | None, source: str, fitted: FittedTable | None
+) -> dict[str, Any]:
+    networks = model[-1]
+    settings = {k: v for k, v in networks.get_params().items() if k not in ("n_jobs", "verbose")}
+    content: dict[str, Any] = {
+        "target": target_of(model),
+        "source": source,
+        "made": datetime.now().strftime("%Y-%m-%d %H:%M"),
+        "columns": model[0].columns_,
+        "notes": [] if fitted is None else fitted.notes,
+        "n_networks": len(networks.networks_),
+        "reg_mean": getattr(networks, "best_reg_mean_", getattr(networks, "reg_mean_", None)),
+        "reg_var": getattr(networks, "best_reg_var_", getattr(networks, "reg_var_", None)),
+        "settings": {name: repr(value) for name, value in settings.items()},
+        "versions": {
+            "Python": platform.python_version(),
+            **{name: version(name) for name in ("mvenet", "numpy", "scikit-learn")},
+        },
+        "training": _training_pictures(networks),
+        "fitted": fitted,
+        "evaluation": None,
+    }
+    if evaluation is not None:
+        content |= _evaluated(model, evaluation, fitted, target_of(model))
+    return content
+
+
+def _evaluated(
+    model: Pipeline, evaluation: Evaluation, fitted: FittedTable | None, target: str
+) -> dict[str, Any]:
+    """All that needs rows which were not trained on."""
+    y, dist = evaluation.y, evaluation.dist
+    n, r2 = len(y), evaluation.scores["r2"]
+    odd = findings.odd_rows(y, dist)
+    low, high = dist.interval(findings.ODD).T
+    content: dict[str, Any] = {
+        "evaluation": evaluation,
+        "n": n,
+        "held_out": fitted is None or len(fitted.test) > 0,
+        "explained": round(100 * r2) if np.isfinite(r2) else None,
+        "typical": float(np.mean(np.abs(y - np.median(y)))),
+        "width": float(np.median(np.diff(dist.interval(0.9), axis=1))),
+        "trust": [
+            (level, share, *verdict(level, share, n))
+            for level, share in evaluation.coverage.items()
+        ],
+        "odd": [
+            {
+                "row": int(evaluation.rows[i]) + 1,
+                "y": y[i],
+                "mean": dist.mean[i],
+                "low": low[i],
+                "high": high[i],
+            }
+            for i in odd[:MOST_ODD]
+        ],
+        "n_odd": len(odd),
+        "pictures": _evaluation_pictures(evaluation, target),
+        "lines": [findings.scores("mvenet", y, dist)],
+        "drivers": [],
+    }
+    if fitted is not None:
+        shown = fitted.test if len(fitted.test) else fitted.train
+        content["drivers"] = findings.drivers(shown, model[0].columns_, dist.std)[:3]
+        content["lines"] += _baselines(model, fitted, target)
+    return content
+
+
+def _baselines(model: Pipeline, fitted: FittedTable, target: str) -> list[findings.Line]:
+    """Simpler models on the rows held out; none if there were none, or too many rows."""
+    if not len(fitted.test) or len(fitted.train) > MOST_BASELINE_ROWS:
+        return []
+    tables = [split_target(part, target)[:2] for part in (fitted.train, fitted.test)]
+    (X, y), (X_test, y_test) = ((model[0].transform(X), y) for X, y in tables)
+    return findings.baselines(X, y, X_test, y_test)
+
+
+def _evaluation_pictures(evaluation: Evaluation, target: str) -> dict[str, str]:
+    from mvenet import plots
+
+    y, dist = evaluation.y, evaluation.dist
+    label = target.replace("$", r"\$")  # a dollar sign is one, and starts no formula
+    drawn: dict[str, Callable[[Any], object]] = {
+        "predicted": lambda ax: plots.PredictionDisplay.from_predictions(
+            y, dist, y_label=label, ax=ax
+        ),
+        "coverage": lambda ax: plots.CoverageDisplay.from_predictions(y, dist, ax=ax),
+        "pit": lambda ax: plots.PITDisplay.from_predictions(y, dist, ax=ax),
+        "spread": lambda ax: plots.SpreadDisplay.from_predictions(y, dist, y_label=label, ax=ax),
+    }
+    return {name: _picture(draw) for name, draw in drawn.items()}
+
+
+def _training_pictures(networks: Any) -> dict[str, str]:
+    from mvenet import plots
+
+    if isinstance(networks, MVERegressorCV):
+        return {"search": _picture(lambda ax: plots.SearchDisplay.from_estimator(networks, ax=ax))}
+    return {"history": _picture(lambda ax: plots.HistoryDisplay.from_estimator(networks, ax=ax))}
+
+
+def _picture(draw: Callable[[Any], object]) -> str:
+    """An SVG as an address that holds it, so that pictures cannot disturb each other."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        content = _svg(draw, letters="path")
+    if any("missing from font" in str(warning.message) for warning in told):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            content = _svg(draw, letters="none")  # the reader's browser may have the letters
+    return f"data:image/svg+xml;base64,{base64.b64encode(content).decode()}"
+
+
+def _svg(draw: Callable[[Any], object], letters: str) -> bytes:
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    with rc_context({"svg.hashsalt": "mvenet", "svg.fonttype": letters}):
+        figure = Figure(figsize=SIZE, layout="constrained")
+        FigureCanvasSVG(figure)
+        draw(figure.subplots())
+        content = io.BytesIO()
+        figure.savefig(content, format="svg", metadata={"Date": None})
+    return content.getvalue()

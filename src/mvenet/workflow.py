@@ -1,0 +1,264 @@
+"""From a table to a model, its evaluation and its predictions: what the command line runs."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline
+
+from mvenet import metrics
+from mvenet.base import NetworkSettings
+from mvenet.distributions import Normal, NormalMixture
+from mvenet.forecast import forecast
+from mvenet.regressor import MVERegressor
+from mvenet.search import MVERegressorCV
+from mvenet.table import TableEncoder, split_target
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Evaluation", "FittedTable", "add_predictions", "evaluate", "fit_table"]
+
+Array = NDArray[np.float64]
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Predictions for rows that were not trained on, and how good they are.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n,)
+    dist : Normal or NormalMixture
+    scores : dict of float
+        ``rmse``, ``mae``, ``r2``, ``nll``, ``crps``, in units of y where they have one.
+    coverage : dict of float
+        Share of the rows within the central interval, by what the interval claims.
+    rows : ndarray of shape (n,)
+        Which rows of the table these are, counted from 0.
+    without_target : int
+        Rows of the table that could not be judged by.
+    """
+
+    y: Array
+    dist: Normal | NormalMixture
+    scores: Mapping[str, float]
+    coverage: Mapping[float, float]
+    rows: NDArray[Any]
+    without_target: int = 0
+
+
+def judge(
+    y: Array, dist: Normal | NormalMixture, rows: NDArray[Any], without_target: int = 0
+) -> Evaluation:
+    """Score predictive distributions by what was observed."""
+    spread = float(np.var(y))
+    rmse = metrics.rmse(y, dist)
+    scores = {
+        "rmse": rmse,
+        "mae": metrics.mae(y, dist),
+        "r2": 1 - rmse**2 / spread if spread > 0 else float("nan"),
+        "nll": metrics.nll(y, dist),
+        "crps": metrics.crps(y, dist),
+    }
+    reached = metrics.coverage(y, dist, nominal=LEVELS)
+    covered = dict(zip(LEVELS, np.asarray(reached).tolist(), strict=True))
+    return Evaluation(y, dist, scores, covered, rows, without_target)
+
+
+@dataclass(frozen=True)
+class FittedTable:
+    """A model fitted to a table, and its evaluation on rows that it has not seen.
+
+    Attributes
+    ----------
+    model : Pipeline
+        A :class:`mvenet.table.TableEncoder`, then the networks.
+    evaluation : Evaluation or None
+        On the rows held out; on the rows that each fold left out if none were held out but folds
+        searched; else None.
+    train, test : DataFrame
+        The rows that were trained on, and those held out, with the target.
+    notes : list of str
+        What was done to the rows, and warnings of the fit.
+    seconds : float
+    """
+
+    model: Pipeline
+    evaluation: Evaluation | None
+    train: pd.DataFrame
+    test: pd.DataFrame
+    notes: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def networks(self) -> NetworkSettings:
+        """The estimator at the end of the pipeline."""
+        estimator: NetworkSettings = self.model[-1]
+        return estimator
+
+
+def fit_table(
+    frame: pd.DataFrame,
+    target: str,
+    *,
+    search: bool = True,
+    members: int | None = None,
+    holdout: float = 0.2,
+    seed: int | None = None,
+    verbose: int = 0,
+) -> FittedTable:
+    """Fit a model to a table.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    target : str
+        The column to predict. Rows without it are left out.
+    search : bool
+        Choose both penalties by cross-validation, or use the rule of thumb.
+    members : int or None
+        Networks for each fold, or in all without a search.
+    holdout : float
+        Share of the rows held out to evaluate, 0 for none.
+    seed : int or None
+    verbose : int
+
+    Returns
+    -------
+    FittedTable
+    """
+    start = time.perf_counter()
+    X, y, without = split_target(frame, target)
+    notes = [f"{without} row(s) without {target} left out"] if without else []
+    train, test = _split(len(y), holdout, seed)
+    model = Pipeline(
+        [
+            ("table", TableEncoder(target=target)),
+            ("model", _networks(search, members, len(train), seed, verbose)),
+        ]
+    )
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model.fit(X.iloc[train], y[train])
+    notes += [str(w.message) for w in told if issubclass(w.category, UserWarning)]
+    evaluation = None
+    if len(test):
+        evaluation = judge(y[test], forecast(model, X.iloc[test]), X.index.to_numpy()[test])
+    elif search:
+        networks = model[-1]
+        left_out = Normal(networks.oof_mean_, networks.oof_std_)
+        evaluation = judge(y, left_out, X.index.to_numpy())
+    named = X.copy()
+    named[target] = y
+    seconds = time.perf_counter() - start
+    return FittedTable(model, evaluation, named.iloc[train], named.iloc[test], notes, seconds)
+
+
+def _split(n: int, holdout: float, seed: int | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows to train on, and rows held out."""
+    rows = np.arange(n)
+    if not holdout:
+        return rows, rows[:0]
+    held_out = math.ceil(holdout * n) if 0 < holdout < 1 else n
+    if n - held_out < 2:
+        raise ValueError(
+            f"holdout={holdout} leaves {n - held_out} of {n} rows to train on, and at least 2 are "
+            "needed: use a share such as 0.2, or 0 for none."
+        )
+    train, test = train_test_split(rows, test_size=held_out, random_state=seed)
+    return np.sort(train), np.sort(test)
+
+
+def _networks(
+    search: bool, members: int | None, n: int, seed: int | None, verbose: int
+) -> MVERegressor | MVERegressorCV:
+    common: dict[str, Any] = {"random_state": seed, "verbose": verbose}
+    if not search:
+        return MVERegressor(n_members=5 if members is None else members, **common)
+    if n < 3:
+        raise ValueError(f"{n} rows are too few for a search: use more rows, or --no-search.")
+    return MVERegressorCV(n_members=4 if members is None else members, cv=min(10, n), **common)
+
+
+def evaluate(model: Pipeline, frame: pd.DataFrame) -> Evaluation:
+    """Score a fitted model on a table that has its target."""
+    X, y, without = split_target(frame, target_of(model))
+    return judge(y, forecast(model, X), X.index.to_numpy(), without)
+
+
+def target_of(model: Any) -> str:
+    """Name of the column that a model of :func:`fit_table` predicts."""
+    target = getattr(model[0], "target", None) if isinstance(model, Pipeline) else None
+    if not isinstance(target, str):
+        raise ValueError(
+            "The model was not made by `mvenet fit`, so it does not know its table: use it from "
+            "Python."
+        )
+    return target
+
+
+def add_predictions(
+    model: Pipeline,
+    frame: pd.DataFrame,
+    intervals: Sequence[float] = (),
+    quantiles: Sequence[float] = (),
+    shown: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """Add columns ``mean``, ``std``, ``low_90``, ``high_90``, ``q_10`` … to a table.
+
+    Parameters
+    ----------
+    model : Pipeline
+        As made by :func:`fit_table`.
+    frame : DataFrame
+    intervals, quantiles : sequence of float in (0, 1)
+    shown : DataFrame or None
+        The rows as they are to be shown; None is as in ``frame``.
+
+    Returns
+    -------
+    DataFrame
+    """
+    shown = frame if shown is None else shown
+    names = ["mean", "std", *(f"{end}_{percent(v)}" for v in intervals for end in ("low", "high"))]
+    names += [f"q_{percent(level)}" for level in quantiles]
+    taken = [name for name in names if name in shown.columns]
+    if taken:
+        raise ValueError(f"The table has a column {taken[0]!r} already: rename it first.")
+    dist = forecast(model, frame)
+    ends = [end for level in intervals for end in dist.interval(level).T]
+    added = [dist.mean, dist.std, *ends, *(dist.ppf(level) for level in quantiles)]
+    return shown.assign(**dict(zip(names, added, strict=True)))
+
+
+def verdict(level: float, share: float, n: int) -> tuple[str, float, float]:
+    """Whether so many rows within an interval may be chance, and what chance allows."""
+    low, high = (float(v) / n for v in stats.binom(n, level).interval(0.95))
+    if share < low - 1e-12:
+        return "too narrow", low, high
+    return ("too wide" if share > high + 1e-12 else "as claimed"), low, high
+
+
+def readable(value: float | None) -> str:
+    """Four digits, thousands apart, no exponent where it can be helped."""
+    if value is None:
+        return "–"
+    if value and (abs(value) >= 1e9 or abs(value) < 1e-3):
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def percent(level: float) -> str:
+    """``0.9`` as ``90``, ``0.025`` as ``2.5``."""
+    return f"{100 * level:.10g}"

@@ -1,0 +1,76 @@
+"""Every example runs, says something, and stays short."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+NEEDS = {"7_with_mapie": ["mapie"], "5_from_file_to_onnx": ["skops", "onnx", "onnxruntime"]}
+SHOWN = {
+    "1_first_model": "90 % intervals that hold y",
+    "2_choose_penalties": "search.png",
+    "3_two_kinds_of_uncertainty": "uncertainty.png",
+    "4_calibrated_intervals": "conformal, CV+",
+    "5_from_file_to_onnx": "diabetes.onnx",
+    "6_compare_strategies": "comparison.png",
+    "7_with_mapie": "MAPIE's 90 % intervals cover",
+}
+
+
+def run(path, folder):
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    return subprocess.run(
+        [sys.executable, "-W", "error", str(path)],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=250,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_it_runs_and_ends_in_something_visible(path, tmp_path):
+    for package in NEEDS.get(path.stem, ()):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"needs {package}")
+    done = run(path, tmp_path)
+    assert done.returncode == 0, done.stderr
+    shown = SHOWN[path.stem]
+    if shown.endswith((".png", ".onnx")):
+        assert (tmp_path / shown).stat().st_size > 5000
+    else:
+        assert shown in done.stdout
+    check = CHECKS.get(path.stem)
+    if check is not None:
+        check(done.stdout)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_it_is_short(path):
+    assert len(path.read_text().splitlines()) < 40
+
+
+def numbers(line):
+    return [float(n) for n in re.findall(r"-?\d+\.\d+", line)]
+
+
+def kinds(out):
+    """Epistemic uncertainty is largest in the gap, aleatoric where the noise is."""
+    rows = {line.split()[-1]: numbers(line)[1:] for line in out.splitlines() if line.strip()}
+    quiet, gap, noisy = (rows[name] for name in ("quiet", "gap", "noisy"))
+    assert gap[1] > 3 * max(quiet[1], noisy[1])
+    assert noisy[0] > 3 * quiet[0]
+
+
+def covers(out):
+    """The plain network misses 90 %, the conformal intervals do not."""
+    rows = {line[:18].strip(): numbers(line) for line in out.splitlines() if "%" in line}
+    assert rows["plain network"][0] < 85
+    assert rows["conformal, CV+"][0] > 88
+
+
+CHECKS = {"3_two_kinds_of_uncertainty": kinds, "4_calibrated_intervals": covers}

@@ -1,0 +1,255 @@
+"""From a table to a model, its evaluation and its predictions."""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+pd = pytest.importorskip("pandas")
+
+from mvenet import MVERegressor, MVERegressorCV, metrics, workflow  # noqa: E402
+from mvenet.distributions import Normal  # noqa: E402
+from mvenet.table import TableEncoder, split_target  # noqa: E402
+from mvenet.workflow import add_predictions, evaluate, fit_table, judge  # noqa: E402
+
+QUICK = {"epochs": 5, "warmup_epochs": 5}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick():
+    """Networks that are trained for a moment: what they learn is tested elsewhere."""
+    grids = {"reg_mean": [1e-3, 1e-2], "reg_var": [1e-3, 1e-2]}
+    search = functools.partial(MVERegressorCV, **QUICK, **grids)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workflow, "MVERegressor", functools.partial(MVERegressor, **QUICK))
+        patch.setattr(workflow, "MVERegressorCV", search)
+        yield
+
+
+def houses(n=80):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "size": rng.uniform(20, 200, n),
+            "town": rng.choice(["Bonn", "Köln"], n),
+            "garden": rng.choice([True, False], n),
+        }
+    )
+    frame["price"] = 3 * frame["size"] + rng.normal(0, 10, n)
+    return frame
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return fit_table(houses(), "price", search=False, members=2, seed=0)
+
+
+# --- fitting -------------------------------------------------------------------------------------
+
+
+def test_held_out_rows_are_neither_trained_on_nor_lost(fitted):
+    frame = houses()
+    assert len(fitted.train) == 64 and len(fitted.test) == 16
+    rows = [*fitted.train.index, *fitted.test.index]
+    assert sorted(rows) == list(range(80))
+    pd.testing.assert_frame_equal(fitted.test, frame.loc[fitted.test.index])
+    again = MVERegressor(n_members=2, random_state=0, **QUICK)
+    encoded = fitted.model[0].transform(fitted.train)
+    again.fit(encoded, fitted.train["price"])
+    assert_array_equal(again.networks_.parameters, fitted.networks.networks_.parameters)
+
+
+def test_the_evaluation_is_of_the_rows_held_out(fitted):
+    e, test = fitted.evaluation, fitted.test
+    assert_array_equal(e.y, test["price"])
+    assert_array_equal(e.rows, test.index)
+    mean, std = fitted.model[-1].predict(fitted.model[0].transform(test), return_std=True)
+    assert_array_equal(e.dist.mean, mean)
+    assert_array_equal(e.dist.std, std)
+
+
+def test_scores_and_coverage():
+    rng = np.random.default_rng(0)
+    y, dist = rng.normal(size=50), Normal(rng.normal(size=50) / 3, np.full(50, 1.2))
+    e = judge(y, dist, np.arange(50))
+    assert (
+        e.scores["rmse"]
+        == metrics.rmse(y, dist)
+        == pytest.approx(math.sqrt(np.mean((y - dist.mean) ** 2)))
+    )
+    assert e.scores["mae"] == pytest.approx(np.abs(y - dist.mean).mean())
+    assert e.scores["nll"] == pytest.approx(-stats.norm(dist.mean, 1.2).logpdf(y).mean())
+    assert e.scores["r2"] == pytest.approx(1 - np.mean((y - dist.mean) ** 2) / np.var(y))
+    assert e.scores["crps"] == metrics.crps(y, dist)
+    low, high = dist.interval(0.9).T
+    assert e.coverage[0.9] == np.mean((low <= y) & (y <= high))
+    assert list(e.coverage) == [0.5, 0.8, 0.9, 0.95, 0.99]
+    assert math.isnan(judge(np.ones(3), Normal(np.ones(3), np.ones(3)), np.arange(3)).scores["r2"])
+
+
+def test_the_same_seed_gives_the_same_model(fitted):
+    again = fit_table(houses(), "price", search=False, members=2, seed=0)
+    assert_array_equal(again.evaluation.dist.mean, fitted.evaluation.dist.mean)
+    other = fit_table(houses(), "price", search=False, members=2, seed=1)
+    assert list(other.test.index) != list(fitted.test.index)
+
+
+def test_without_rows_held_out():
+    frame = houses(30)
+    alone = fit_table(frame, "price", search=False, members=1, holdout=0, seed=0)
+    assert alone.evaluation is None and len(alone.train) == 30 and len(alone.test) == 0
+    searched = fit_table(frame, "price", members=1, holdout=0, seed=0)
+    assert_array_equal(searched.evaluation.dist.mean, searched.networks.oof_mean_)
+    assert_array_equal(searched.evaluation.y, frame["price"])
+
+
+def test_few_rows_get_as_many_folds_as_they_can():
+    assert fit_table(houses(40), "price", members=1, seed=0).networks.n_splits_ == 10
+    assert fit_table(houses(6), "price", members=1, holdout=0, seed=0).networks.n_splits_ == 6
+    assert fit_table(houses(4), "price", members=1, seed=0).networks.n_splits_ == 3
+    with pytest.raises(ValueError, match=r"2 rows are too few for a search: .*--no-search"):
+        fit_table(houses(2), "price", holdout=0)
+    assert fit_table(houses(2), "price", search=False, holdout=0).evaluation is None
+
+
+@pytest.mark.parametrize(("n", "holdout"), [(2, 0.2), (4, 0.6), (3, 0.9), (80, 1.5), (80, np.nan)])
+def test_holding_out_too_much(n, holdout):
+    with pytest.raises(
+        ValueError, match=r"holdout=\S+ leaves [01] of \d+ rows .* use a share such"
+    ):
+        fit_table(houses(n), "price", search=False, holdout=holdout)
+
+
+def test_rows_without_a_target_are_told():
+    frame = houses(40)
+    frame.loc[[3, 7], "price"] = np.nan
+    fitted = fit_table(frame, "price", search=False, members=1, seed=0)
+    assert "2 row(s) without price left out" in fitted.notes
+    assert not {3, 7} & {*fitted.train.index, *fitted.test.index}
+
+
+def test_warnings_of_the_fit_become_notes_and_those_for_programmers_do_not(monkeypatch):
+    class Telling(TableEncoder):
+        def fit(self, X, y=None):
+            warnings.warn("for whoever fits", UserWarning, stacklevel=2)
+            warnings.warn("for whoever programs", FutureWarning, stacklevel=2)
+            return super().fit(X, y)
+
+    monkeypatch.setattr(workflow, "TableEncoder", Telling)
+    notes = fit_table(houses(20), "price", search=False, members=1).notes
+    assert notes == ["for whoever fits"]
+
+
+@pytest.mark.parametrize("name", ["self", "a$b", "<script>", "mean", 'quo"te', "größe", "x" * 300])
+def test_targets_of_any_name(name):
+    frame = houses(20).rename(columns={"price": name})
+    fitted = fit_table(frame, name, search=False, members=1, seed=0)
+    assert workflow.target_of(fitted.model) == name
+    assert evaluate(fitted.model, frame).scores["mae"] > 0
+    assert name in fitted.train
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e12])
+def test_the_scale_of_the_target_does_not_matter(scale):
+    frame = houses(40)
+    plain = fit_table(frame, "price", search=False, members=1, seed=0).evaluation
+    frame["price"] *= scale
+    scaled = fit_table(frame, "price", search=False, members=1, seed=0).evaluation
+    assert_allclose(scaled.dist.mean, scale * plain.dist.mean, rtol=1e-4)
+    assert scaled.scores["r2"] == pytest.approx(plain.scores["r2"], abs=1e-3)
+    assert scaled.coverage == plain.coverage
+
+
+def test_a_level_that_only_the_held_out_rows_have_is_no_accident():
+    frame = houses(40)
+    train = fit_table(frame, "price", search=False, members=1, seed=0)
+    frame["heating"] = ["yes", "no"] * 20
+    frame.loc[train.test.index[0], "heating"] = "perhaps"
+    frame.loc[train.test.index[1], "town"] = "Aachen"
+    assert np.isfinite(
+        fit_table(frame, "price", search=False, members=1).evaluation.dist.mean
+    ).all()
+
+
+# --- evaluating ----------------------------------------------------------------------------------
+
+
+def test_evaluate_takes_columns_in_any_order_and_tells_what_it_left_out(fitted):
+    frame = houses()
+    plain = evaluate(fitted.model, frame)
+    assert plain.without_target == 0 and len(plain.y) == 80
+    shuffled = evaluate(fitted.model, frame[["price", "garden", "size", "town"]])
+    assert shuffled.scores == plain.scores
+    frame.loc[0, "price"] = np.nan
+    partly = evaluate(fitted.model, frame)
+    assert partly.without_target == 1 and partly.rows.tolist() == list(range(1, 80))
+    with pytest.raises(ValueError, match="There is no column 'price'"):
+        evaluate(fitted.model, frame.drop(columns="price"))
+
+
+def test_models_that_do_not_know_their_table():
+    model = MVERegressor(**QUICK).fit([[0.0], [1.0]], [0.0, 1.0])
+    with pytest.raises(ValueError, match="was not made by `mvenet fit`"):
+        workflow.target_of(model)
+
+
+def test_verdicts():
+    assert workflow.verdict(0.9, 0.9, 100)[0] == "as claimed"
+    assert workflow.verdict(0.9, 0.75, 100)[0] == "too narrow"
+    assert workflow.verdict(0.9, 1.0, 100)[0] == "too wide"
+    word, low, high = workflow.verdict(0.9, 1.0, 1)
+    assert word == "as claimed" and (low, high) == (0.0, 1.0)
+    _, low, high = workflow.verdict(0.9, 0.9, 10_000)
+    assert stats.binom(10_000, 0.9).cdf(10_000 * low - 1) < 0.03
+    assert low < 0.9 < high and high - low < 0.013
+
+
+# --- predicting ----------------------------------------------------------------------------------
+
+
+def test_columns_are_added_with_names_that_say_what_they_are(fitted):
+    frame = houses(5)
+    out = add_predictions(fitted.model, frame, [0.5, 0.9, 0.975], [0.1, 0.025, 0.999])
+    assert list(out)[4:] == ["mean", "std", "low_50", "high_50", "low_90", "high_90", "low_97.5",
+                             "high_97.5", "q_10", "q_2.5", "q_99.9"]  # fmt: skip
+    dist = workflow.forecast(fitted.model, frame)
+    assert_array_equal(out[["low_90", "high_90"]], dist.interval(0.9))
+    assert_array_equal(out["q_2.5"], dist.ppf(0.025))
+    assert (out["std"] > 0).all()
+    pd.testing.assert_frame_equal(out[list(frame)], frame)
+    assert list(houses(5)) == list(frame)  # which was not changed
+
+
+def test_a_name_that_is_taken(fitted):
+    with pytest.raises(ValueError, match="has a column 'low_90' already: rename it first"):
+        add_predictions(fitted.model, houses(3).assign(low_90=1), [0.9])
+    add_predictions(fitted.model, houses(3).assign(low_90=1), [0.8])
+
+
+def test_missing_columns_are_named(fitted):
+    with pytest.raises(ValueError, match=r"lacks the column\(s\) 'town'"):
+        add_predictions(fitted.model, houses(3).drop(columns="town"))
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (1234567.8, "1,234,568"), (12.3456, "12.35"), (0.001234, "0.001234"),
+     (1.5e-9, "1.5e-09"), (2.5e12, "2.5e+12"), (-4321, "-4,321"), (None, "–")],
+)  # fmt: skip
+def test_readable(value, text):
+    assert workflow.readable(value) == text
+
+
+def test_split_target_and_fit_agree_on_rows(fitted):
+    X, y, _ = split_target(houses(), "price")
+    assert_array_equal(y[fitted.evaluation.rows], fitted.evaluation.y)
+    assert list(X) == ["size", "town", "garden"]
