@@ -1,62 +1,160 @@
 """The command line as a newcomer would type it, wrongly too."""
 
+from __future__ import annotations
+
+import functools
+import io
+import json
+import os
+import pty
+import re
+import select
+import signal
 import subprocess
 import sys
+import types
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-import mvenet
-from mvenet import _commands, demo
+pd = pytest.importorskip("pandas")
+pytest.importorskip("skops")
+pytest.importorskip("rich")
 
-runner = CliRunner()
+import mvenet  # noqa: E402
+from mvenet import cli, comparison, demo, diagnosis, persistence, workflow  # noqa: E402
+from mvenet.table import reading  # noqa: E402
+
+COMMANDS = ("fit", "predict", "evaluate", "compare", "export", "info", "doctor", "demo")
+SMALL = ("--no-search", "--members", "1")
+
+
+class Ran(types.SimpleNamespace):
+    """Exit code, standard output and standard error of a command."""
+
+    def told(self):
+        """The one line of an error."""
+        assert self.code not in (0, None), self
+        assert self.out == "", self
+        assert re.fullmatch(r"Error: [^\n]+\n", self.err), self
+        return self.err
 
 
 @pytest.fixture
-def quick(monkeypatch):
-    """The sine for a few epochs only: what it learns is tested elsewhere."""
-    monkeypatch.setattr(demo, "SINE_EPOCHS", 20)
+def run(monkeypatch, capsys):
+    """Run a command in this process, as ``mvenet`` would."""
+
+    def run(*arguments, stdin=b""):
+        monkeypatch.setattr(sys, "argv", ["mvenet", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(stdin)))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        code = left.value.code
+        out, err = capsys.readouterr()
+        if isinstance(code, str):  # what sys.exit prints
+            code, err = 1, f"{err}{code}\n"
+        return Ran(code=code or 0, out=out, err=err)
+
+    return run
 
 
-def test_demo_prints_tables_and_draws(quick, tmp_path):
-    picture = tmp_path / "sine.png"
-    result = runner.invoke(_commands.app, ["demo", "--picture", str(picture)])
-    assert result.exit_code == 0, result.output
-    for word in (
-        "RMSE",
-        "log-likelihood",
-        "interval covers",
-        "constant variance",
-        "plain MSE mean",
-    ):
-        assert word in result.output
-    assert picture.read_bytes().startswith(b"\x89PNG")
+def houses(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "size": rng.uniform(20, 200, n).round(1),
+            "rooms": rng.integers(1, 7, n),
+            "town": rng.choice(["Bonn", "Köln", "007"], n),
+            "garden": rng.choice([True, False], n),
+            "sold": [f"2020-01-{i % 28 + 1:02}" for i in range(n)],
+        }
+    )
+    frame["price"] = (3000 * frame["size"] + rng.normal(0, 9000, n)).round()
+    return frame
 
 
-def test_demo_without_matplotlib_says_what_to_install(quick, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    result = runner.invoke(_commands.app, ["demo", "--picture", str(tmp_path / "x.png")])
-    assert result.exit_code == 0
-    assert "pip install 'mvenet[plot]'" in result.output
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a table and a model that was fitted to it."""
+    folder = tmp_path_factory.mktemp("cli")
+    houses().to_csv(folder / "houses.csv", index=False)
+    fitted = workflow.fit_table(houses(), "price", search=False, members=2, seed=0)
+    persistence.save(fitted.model, folder / "houses.mve")
+    return folder
 
 
-def test_demo_into_a_folder_that_does_not_exist(tmp_path):
-    result = runner.invoke(_commands.app, ["demo", "--picture", str(tmp_path / "no" / "x.png")])
-    assert result.exit_code == 1
-    assert "there is no such folder" in str(result.exception)
+@pytest.fixture
+def here(place, tmp_path, monkeypatch):
+    """The same, to be changed at will, as the current folder."""
+    for file in place.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
-def test_version_help_and_typing_errors():
-    assert mvenet.__version__ in runner.invoke(_commands.app, ["--version"]).output
-    assert "demo" in runner.invoke(_commands.app, ["--help"]).output
-    assert "Did you mean" in runner.invoke(_commands.app, ["dmo"]).output
-    assert "Example" in runner.invoke(_commands.app, ["demo", "--help"]).output
-    wrong = runner.invoke(_commands.app, ["demo", "--seed", "-1"])
-    assert wrong.exit_code == 2
+# --- help, versions, typing errors ---------------------------------------------------------------
 
 
-def test_installed_command_and_missing_typer(tmp_path):
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(run, command):
+    ran = run(command, "--help")
+    assert ran.code == 0 and f"Example: mvenet {command}" in ran.out
+    for option in ("--json", "--quiet", "--debug"):
+        assert option in ran.out
+    assert ("--seed" in ran.out) == (command in ("fit", "compare", "demo"))
+    assert "\x1b" not in ran.out  # no colour without a terminal
+
+
+def test_help_and_version(run):
+    assert run("--version").out == f"mvenet {mvenet.__version__}\n"
+    alone = run()
+    assert alone.code == 0 and alone.out == run("--help").out
+    for command in COMMANDS:
+        assert command in alone.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["fti"], r"No such command 'fti'.* Did you mean 'fit'\? \(see mvenet --help\)"),
+        (["fit"], r"Missing argument 'data' \(see mvenet fit --help\)"),
+        (["fit", "x.csv", "--target", "y"], "Missing option '--output'"),
+        (["fit", "x.csv", "--target", "y", "-o", "m", "--members", "0"], "'--members'"),
+        (["fit", "x.csv", "--target", "y", "-o", "m", "--holdout", "1"], "'--holdout'"),
+        (["fit", "x.csv", "--target", "y", "-o", "m", "--holdout", "nan"], "'--holdout'"),
+        (["fit", "x.csv", "--target", "y", "-o", "m", "--seed", "4294967296"], "'--seed'"),
+        (["demo", "--seed", "-1"], "'--seed'"),
+        (["predict", "m", "x.csv", "-o", "o.csv", "--wrong"], "No such option.*--wrong"),
+        (
+            ["predict", "m", "x.csv", "-o", "o.csv", "--interval", "0"],
+            "--interval: 0 must lie betw",
+        ),
+        (
+            ["predict", "m", "x.csv", "-o", "o.csv", "--interval", "1"],
+            "--interval: 1 must lie betw",
+        ),
+        (
+            ["predict", "m", "x.csv", "-o", "o.csv", "--interval", "2"],
+            "--interval: 2 must lie betw",
+        ),
+        (["predict", "m", "x.csv", "-o", "o.csv", "--interval", "nan"], "--interval: nan must lie"),
+        (["predict", "m", "x.csv", "-o", "o.csv", "--interval", "text"], "--interval.*number"),
+        (["predict", "m", "x.csv", "-o", "o.csv", "--quantile", "90"], "--quantile: 90 must lie"),
+        (["predict", "m", "x.csv", "-o", "o.parquet"], "--output: o.parquet would be CSV"),
+    ],
+)
+def test_typing_errors_are_one_line_and_code_2(run, tmp_path, monkeypatch, arguments, reason):
+    monkeypatch.chdir(tmp_path)
+    ran = run(*arguments)
+    assert re.search(reason, ran.told()), ran
+    assert ran.code == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_installed_command_and_missing_typer():
     command = Path(sys.executable).with_name("mvenet")
     done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == f"mvenet {mvenet.__version__}"
@@ -64,3 +162,595 @@ def test_installed_command_and_missing_typer(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.strip() == "The mvenet command needs typer: pip install 'mvenet[cli]'"
+
+
+def test_debug_shows_where_it_went_wrong(here, monkeypatch):
+    for arguments in (["info", "houses.csv", "--debug"], ["--debug", "info", "houses.csv"]):
+        monkeypatch.setattr(sys, "argv", ["mvenet", *arguments])
+        with pytest.raises(ValueError, match="no model file"):
+            cli.main()
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (KeyError("x"), "Error: KeyError 'x' (not foreseen: add --debug, and report what it says)"),
+        (MemoryError(), "Error: The memory is full: use fewer rows or columns."),
+        (ValueError("two\n  lines"), "Error: two lines"),
+        (OSError(), "Error: OSError  (not foreseen: add --debug, and report what it says)"),
+    ],
+)
+def test_no_error_is_a_traceback(run, monkeypatch, error, line):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(persistence, "info", fail)
+    ran = run("info", "m.mve")
+    assert ran.told() == f"{line}\n" and ran.code == 1
+
+
+# --- fit -----------------------------------------------------------------------------------------
+
+
+def test_fit_tells_what_it_did(run, here):
+    ran = run("fit", "houses.csv", "--target", "price", "-o", "new.mve", *SMALL)
+    assert ran.code == 0 and ran.err == ""
+    lines = [" ".join(re.sub("[│┃]", " ", line).split()) for line in ran.out.splitlines()]
+    for line in ("size number", "rooms number", "town category 3 levels", "garden truth",
+                 "price target 60 rows", "On 12 rows held out", "Model: new.mve"):  # fmt: skip
+        assert line in lines, ran.out
+    assert any(line.startswith("sold dropped dates: make numbers of them") for line in lines)
+    assert any(line.startswith("1 network on 48 rows in ") for line in lines)
+    for word in ("RMSE", "log-likelihood a row", "CRPS", "90 % interval", "a constant has"):
+        assert word in ran.out
+    assert "\x1b" not in ran.out
+    assert persistence.info(here / "new.mve")["model"] == "Pipeline"
+
+
+def test_fit_as_json_and_quiet(run, here):
+    command = ("fit", "houses.csv", "--target", "price", "-o", "new.mve", *SMALL)
+    ran = run(*command, "--json")
+    told = json.loads(ran.out)
+    assert ran.out.count("\n") == 1 and ran.err == ""
+    assert told["rows"] == 48 and told["columns"]["town"]["kind"] == "category"
+    assert told["held_out"]["rows"] == 12 and 0 <= told["held_out"]["coverage"]["0.9"] <= 1
+    first = (here / "new.mve").read_bytes()
+    ran = run(*command, "--quiet")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert (here / "new.mve").read_bytes() == first  # the same seed, the same file
+    run(*command, "--quiet", "--seed", "7")
+    assert (here / "new.mve").read_bytes() != first
+
+
+def test_fit_prints_what_it_evaluated(run, here):
+    command = ("fit", "houses.csv", "--target", "price", "-o", "new.mve", *SMALL)
+    told = json.loads(run(*command, "--json").out)["held_out"]
+    expected = workflow.fit_table(
+        pd.read_csv("houses.csv"), "price", search=False, members=1, seed=0
+    ).evaluation
+    for name in ("rmse", "mae", "nll", "crps", "r2"):
+        assert told[name] == expected.scores[name]
+    assert f" {workflow.readable(expected.scores['rmse'])} " in run(*command).out
+
+
+def test_fit_from_standard_input_and_without_a_check(run, here):
+    stdin = (here / "houses.csv").read_bytes()
+    ran = run("fit", "-", "--target", "price", "-o", "n.mve", *SMALL, "--holdout", 0, stdin=stdin)
+    assert ran.code == 0 and "Not checked, because no rows were held out" in ran.out
+    told = run("fit", "houses.csv", "--target", "price", "-o", "n.mve", *SMALL, "--holdout", 0,
+               "--json").out  # fmt: skip
+    assert "held_out" not in json.loads(told)
+
+
+def test_no_number_in_json_is_nan(run, here):
+    frame = houses()
+    frame["price"] = 5.0
+    frame.to_csv("same.csv", index=False)
+    ran = run("fit", "same.csv", "--target", "price", "-o", "n.mve", *SMALL, "--json")
+    assert ran.code == 0, ran
+    told = json.loads(ran.out, parse_constant=pytest.fail)
+    assert told["held_out"]["r2"] is None
+
+
+def test_rows_without_a_target_are_told(run, here):
+    frame = houses()
+    frame.loc[:4, "price"] = np.nan
+    frame.to_csv("gaps.csv", index=False)
+    ran = run("fit", "gaps.csv", "--target", "price", "-o", "n.mve", *SMALL)
+    assert "Note: 5 row(s) without price left out" in ran.out
+    ran = run("evaluate", "houses.mve", "gaps.csv")
+    assert "55 rows of gaps.csv" in ran.out and "5 row(s) without the target left out" in ran.out
+    told = json.loads(run("evaluate", "houses.mve", "gaps.csv", "--json").out)
+    assert told["rows"] == 55 and told["rows_without_target"] == 5
+
+
+def test_names_are_neither_markup_nor_emoji(run, here):
+    strange = ["[red]x[/red]", "[/]", ":smile:", "<script>alert(1)</script>", "a,b", 'q"q', "$a$"]
+    frame = houses().rename(columns={"size": strange[0], "price": "p [b]"})
+    for i, name in enumerate(strange[1:]):
+        frame[name] = np.arange(len(frame)) * (i + 1.5) % 7
+    frame.to_csv("strange.csv", index=False)
+    ran = run("fit", "strange.csv", "--target", "p [b]", "-o", "n.mve", *SMALL)
+    assert ran.code == 0, ran
+    for name in (*strange, "p [b]"):
+        assert name in ran.out
+    assert run("predict", "n.mve", "strange.csv", "-o", "o.csv", "-q").code == 0
+    assert list(pd.read_csv("o.csv")) == [*frame, "mean", "std"]
+
+
+def test_a_terminal_without_the_letters(here, monkeypatch):
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    frame = houses().rename(columns={"size": "größe"})
+    frame.to_csv("g.csv", index=False)
+    command = ["fit", "g.csv", "--target", "price", "-o", "n.mve", *SMALL]
+    monkeypatch.setattr(sys, "argv", ["mvenet", *command])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert not left.value.code and rb"gr\xf6\xdfe" in raw.getvalue()
+    monkeypatch.setattr(sys, "argv", ["mvenet", "predict", "n.mve", "g.csv", "-o", "-"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert "größe,rooms".encode() in raw.getvalue()  # a table is UTF-8 everywhere
+
+
+# --- predict -------------------------------------------------------------------------------------
+
+
+def test_predict_adds_columns(run, here):
+    ran = run("predict", "houses.mve", "houses.csv", "-o", "out.csv", "--interval", 0.5,
+              "--interval", 0.9, "--quantile", 0.1)  # fmt: skip
+    assert ran.code == 0 and re.fullmatch(r"60 rows in \d+\.\d s: out\.csv\n", ran.out)
+    out, given = pd.read_csv("out.csv"), houses()
+    assert list(out) == [*given, "mean", "std", "low_50", "high_50", "low_90", "high_90", "q_10"]
+    model = persistence.load("houses.mve")
+    expected = workflow.add_predictions(model, given, [0.5, 0.9], [0.1])
+    pd.testing.assert_frame_equal(out, expected, check_exact=True, check_dtype=False)
+    assert (out["low_90"] < out["low_50"]).all() and (out["high_50"] < out["high_90"]).all()
+
+
+def test_predict_leaves_the_cells_as_they_were(run, here):
+    given = "price;town;id;rooms;size;garden;note\n1,50;007;0009;3;50,10;True;a;NA\n"
+    given = given.replace(";a;NA", ';"a;NA"') + "2;Köln;10;;77;;null\n"
+    (here / "new.csv").write_text(given, encoding="utf-8")
+    assert run("predict", "houses.mve", "new.csv", "-o", "out.csv", "-q").code == 0
+    lines = (here / "out.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "price,town,id,rooms,size,garden,note,mean,std"
+    assert lines[1].startswith("1.50,007,0009,3,50.10,True,a;NA,")
+    assert lines[2].startswith("2,Köln,10,,77,,null,")
+
+
+@pytest.mark.parametrize("rows", [1, 7])
+def test_predict_in_parts_is_the_same_to_the_bit(run, here, monkeypatch, rows):
+    frame = houses(40, seed=3).drop(columns="price")
+    frame["town"] = ["007"] * 10 + ["Bonn"] * 10 + ["new"] * 10 + [None] * 10
+    frame.loc[25:, "rooms"] = np.nan
+    frame.to_csv("new.csv", index=False)
+    command = ("predict", "houses.mve", "new.csv", "--interval", 0.9, "--quantile", 0.025)
+    assert run(*command, "-o", "whole.csv").code == 0
+    monkeypatch.setattr(reading, "CHUNK_ROWS", rows)
+    assert run(*command, "-o", "parts.csv").code == 0
+    assert (here / "parts.csv").read_bytes() == (here / "whole.csv").read_bytes()
+    printed = run(*command, "-o", "-").out
+    assert printed.encode() == (here / "whole.csv").read_bytes()
+    stdin = (here / "new.csv").read_bytes()
+    command = ("predict", "houses.mve", "-", "-o", "-", "--interval", 0.9, "--quantile", 0.025)
+    assert run(*command, stdin=stdin).out == printed
+    shuffled = frame[frame.columns[::-1]].assign(more="x")
+    shuffled.to_csv("new.csv", index=False)
+    run("predict", "houses.mve", "new.csv", "-o", "other.csv", "--interval", 0.9)
+    whole, other = pd.read_csv("whole.csv"), pd.read_csv("other.csv")
+    assert (whole["mean"] == other["mean"]).all() and (whole["high_90"] == other["high_90"]).all()
+
+
+def test_parquet_gives_what_csv_gives(run, here):
+    pytest.importorskip("pyarrow")
+    frame = houses(20, seed=5)
+    frame.to_csv("new.csv", index=False)
+    frame.to_parquet("new.parquet")
+    for name in ("csv", "parquet"):
+        ran = run("predict", "houses.mve", f"new.{name}", "-o", f"{name}.csv", "--json")
+        told = json.loads(ran.out)
+        assert told["rows"] == 20 and told["output"] == f"{name}.csv"
+    assert (here / "csv.csv").read_bytes() == (here / "parquet.csv").read_bytes()
+    command = ("--target", "price", "-o", "n.mve", *SMALL, "--json")
+    first, second = (json.loads(run("fit", f"new.{name}", *command).out)["held_out"]
+                     for name in ("csv", "parquet"))  # fmt: skip
+    assert first == second
+
+
+def test_whoever_reads_our_output_may_stop(here):
+    houses(3000).to_csv("long.csv", index=False)
+    command = [Path(sys.executable).with_name("mvenet"), "predict", "houses.mve", "long.csv"]
+    with subprocess.Popen(
+        [*command, "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline().startswith(b"size,")
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(40)
+
+
+def column(**changes):
+    return houses().assign(**changes).to_csv(index=False).encode()
+
+
+BAD_TABLES = {
+    "no such file": (None, r"There is no file bad\.csv"),
+    "png": (PNG, "bad.csv is no text"),
+    "zip": (b"PK\x03\x04" + bytes(40), "bad.csv is no text"),
+    "empty": (b"", "bad.csv is empty"),
+    "header only": (b"size,price\n", "bad.csv has no rows"),
+    "wrong target": (b"size,prise\n1,2\n3,4\n", "no column 'price': did you mean 'prise'"),
+    "text target": (column(price="dear"), r"target 'price' must hold numbers: row 1 has 'dear'"),
+    "all targets missing": (column(price=None), "There are 0 rows with a 'price'"),
+    "infinite target": (b"size,price\n1,2\n2,inf\n", "'price' holds infinity"),
+    "one row": (b"size,price\n1,2\n", "There are 1 rows with a 'price'"),
+    "two rows": (b"size,price\n1,2\n2,3\n", "holdout=0.2 leaves 1 of 2 rows"),
+    "twice": (b"size,size,price\n1,2,3\n", "has the column 'size' twice"),
+    "nothing to go by": (b"size,price\n,2\n,3\n,4\n,5\n,6\n", r"size is dropped \(all missing\)"),
+    "target alone": (b"price\n1\n2\n3\n4\n", "No column can be used to predict: there is none"),
+    "infinite": (b"size,price\n1,2\ninf,3\n4,5\n6,7\n", "'size' holds infinity"),
+    "ragged": (b"size,price\n1,2\n3,4,5\n", "cannot be read as a table"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_bad_tables_for_fit(run, here, case):
+    content, reason = BAD_TABLES[case]
+    if content is not None:
+        (here / "bad.csv").write_bytes(content)
+    for name in ("old.mve", "old.html"):
+        (here / name).write_bytes(b"precious")
+    before = sorted(os.listdir())
+    ran = run("fit", "bad.csv", "--target", "price", "-o", "old.mve", "--report", "old.html",
+              "--no-search", "--members", 1)  # fmt: skip
+    assert re.search(reason, ran.told()) and ran.code == 1
+    assert (here / "old.mve").read_bytes() == (here / "old.html").read_bytes() == b"precious"
+    assert sorted(os.listdir()) == before
+
+
+BAD_NEW = {
+    "no such file": (None, r"There is no file bad\.csv"),
+    "png": (PNG, "is no text"),
+    "empty": (b"", "is empty"),
+    "header only": (houses(0).to_csv(index=False).encode(), "has no rows"),
+    "missing columns": (b"size,sold\n1,2\n", r"lacks the column\(s\) 'rooms', 'town', 'garden'"),
+    "text": (column(rooms="many"), "'rooms' held numbers .* row 1 has 'many'"),
+    "taken": (column(std=1), "has a column 'std' already"),
+    "late": (column(rooms=[1] * 59 + ["x"]), "'rooms' held numbers .* row 60 has 'x'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_NEW)
+@pytest.mark.parametrize("output", ["old.csv", "-"])
+def test_bad_tables_for_predict(run, here, monkeypatch, case, output):
+    content, reason = BAD_NEW[case]
+    monkeypatch.setattr(reading, "CHUNK_ROWS", 25)
+    if content is not None:
+        (here / "bad.csv").write_bytes(content)
+    (here / "old.csv").write_bytes(b"precious")
+    before = sorted(os.listdir())
+    ran = run("predict", "houses.mve", "bad.csv", "-o", output)
+    if (case, output) == ("late", "-"):  # the first rows are out before the last are read
+        assert ran.out.count("\n") == 51 and ran.code == 1
+        ran.out = ""
+    assert re.search(reason, ran.told()) and ran.code == 1
+    assert (here / "old.csv").read_bytes() == b"precious"
+    assert sorted(os.listdir()) == before
+
+
+def newer(path):
+    """The model as a later release might write it."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    told = json.loads(parts["mvenet.json"])
+    parts["mvenet.json"] = json.dumps({**told, "format": 99}).encode()
+    return persistence.archive.pack(parts)
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "export", "info"])
+def test_files_that_are_no_models(run, here, command):
+    arguments = {"predict": ["houses.csv", "-o", "old"], "evaluate": ["houses.csv"],
+                 "export": ["old"], "info": []}[command]  # fmt: skip
+    (here / "old").write_bytes(b"precious")
+    good = (here / "houses.mve").read_bytes()
+    cases = {
+        "text": (b"x,y\n1,2\n", "no model file of mvenet"),
+        "png": (PNG, "no model file of mvenet"),
+        "half": (good[: len(good) // 2], "is cut short or was added to"),
+        "empty": (b"", "is empty"),
+        "newer": (newer(here / "houses.mve"), "format 99 .* upgrade mvenet"),
+    }
+    for content, reason in cases.values():
+        (here / "bad.mve").write_bytes(content)
+        ran = run(command, "bad.mve", *arguments)
+        assert re.search(reason, ran.told()) and ran.code == 1
+    assert "none.mve" in run(command, "none.mve", *arguments).told()
+    assert (here / "old").read_bytes() == b"precious"
+
+
+def test_a_model_that_knows_no_table(run, here):
+    model = mvenet.MVERegressor(epochs=1, warmup_epochs=1).fit([[0.0], [1.0]], [0.0, 1.0])
+    persistence.save(model, here / "plain.mve")
+    for command in (["predict", "plain.mve", "houses.csv", "-o", "o.csv"],
+                    ["evaluate", "plain.mve", "houses.csv"]):  # fmt: skip
+        assert "was not made by `mvenet fit`" in run(*command).told()
+    assert run("info", "plain.mve").code == 0
+
+
+def test_places_that_cannot_be_written_are_told_before_the_work(run, here, monkeypatch):
+    monkeypatch.setattr(workflow, "fit_table", pytest.fail)
+    fit = ("fit", "houses.csv", "--target", "price", "-o")
+    assert "no such folder" in run(*fit, "no/m.mve").told()
+    assert "it is a folder" in run(*fit, ".").told()
+    assert "no such folder" in run(*fit, "m.mve", "--report", "no/r.html").told()
+    assert "is named twice: name another" in run(*fit, "m.mve", "--report", "m.mve").told()
+    assert "is named twice" in run(*fit, "./houses.csv").told()
+    predict = ("predict", "houses.mve", "houses.csv", "-o")
+    assert "no such folder" in run(*predict, "no/o.csv").told()
+    assert "is named twice" in run(*predict, "houses.mve").told()
+    assert "is named twice" in run(*predict, "houses.csv").told()
+    assert "is named twice" in run("export", "houses.mve", "houses.mve").told()
+    assert "no such folder" in run("demo", "--picture", "no/x.png").told()
+    os.symlink("houses.csv", "link.csv")
+    assert "is named twice" in run("predict", "houses.mve", "link.csv", "-o", "houses.csv").told()
+
+
+def test_a_device_does_not_become_a_file(run, here):
+    os.mkfifo("pipe")  # as a stand-in for /dev/null, which root could replace
+    assert (
+        "it is a device or a pipe"
+        in run("predict", "houses.mve", "houses.csv", "-o", "pipe").told()
+    )
+    assert Path("pipe").is_fifo()
+
+
+def test_a_link_stays_a_link(run, here):
+    (here / "real.csv").write_bytes(b"old")
+    os.symlink("real.csv", "link.csv")
+    assert run("predict", "houses.mve", "houses.csv", "-o", "link.csv", "-q").code == 0
+    assert Path("link.csv").is_symlink() and "mean,std" in Path("real.csv").read_text()
+
+
+@pytest.mark.parametrize("package", ["jinja2", "matplotlib", "skops"])
+def test_missing_packages_are_told_before_the_work(run, here, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr(workflow, "fit_table", pytest.fail)
+    ran = run("fit", "houses.csv", "--target", "price", "-o", "m.mve", "--report", "r.html")
+    extra = "persist" if package == "skops" else "report"
+    assert f"This needs {package}: pip install 'mvenet[{extra}]'" in ran.told()
+
+
+# --- a full disk, Ctrl-C, a terminal -------------------------------------------------------------
+
+FULL_DISK = """
+import resource, sys
+from mvenet import cli
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+for line in sys.stdin:
+    sys.argv = ["mvenet", *line.split()]
+    try:
+        cli.main()
+    except SystemExit as left:
+        print("code", left.code, file=sys.stderr)
+"""
+
+
+def test_a_full_disk_leaves_the_old_file(here):
+    houses(1000).to_csv("long.csv", index=False)
+    olds = ["old.csv", "old.mve", "old.html", "old.onnx"]
+    for name in olds:
+        (here / name).write_bytes(b"precious")
+    before = sorted(os.listdir())
+    commands = [
+        "predict houses.mve long.csv -o old.csv -q",
+        "fit houses.csv --target price -o old.mve -q --no-search --members 2",
+        "evaluate houses.mve houses.csv --report old.html -q",
+        "export houses.mve old.onnx -q",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FULL_DISK],
+        input="\n".join(commands), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    lines = done.stderr.splitlines()
+    assert done.stdout == "" and len(lines) == 2 * len(commands), done.stderr
+    for name, error, code in zip(olds, lines[::2], lines[1::2], strict=True):
+        assert re.search(rf"^Error: .*{name}' cannot be written \(File too large\): .*space", error)
+        assert code == "code 1"
+        assert (here / name).read_bytes() == b"precious"
+    assert sorted(os.listdir()) == before
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+from mvenet import cli, fleet
+train = fleet.train
+def interrupted(*args, **kwargs):
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    return train(*args, **kwargs)
+fleet.train = interrupted
+sys.argv = ["mvenet", *sys.argv[1:]]
+cli.main()
+"""
+
+
+def test_ctrl_c_in_fit(here):
+    houses(3000).to_csv("long.csv", index=False)
+    for name in ("old.mve", "old.html"):
+        (here / name).write_bytes(b"precious")
+    before = sorted(os.listdir())
+    command = ["fit", "long.csv", "--target", "price", "-o", "old.mve", "--report", "old.html"]
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, *command],
+        capture_output=True, text=True, check=False, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 128 + signal.SIGINT
+    assert done.stdout == "" and done.stderr == "Stopped: no file was left half-written.\n"
+    assert (here / "old.mve").read_bytes() == (here / "old.html").read_bytes() == b"precious"
+    assert sorted(os.listdir()) == before
+
+
+def on_a_terminal(*arguments):
+    """Standard output, which is a pipe, and what a terminal got as standard error."""
+    master, slave = pty.openpty()
+    seen = b""
+    with subprocess.Popen(
+        [Path(sys.executable).with_name("mvenet"), *arguments],
+        stdout=subprocess.PIPE, stderr=slave, env={**os.environ, "TERM": "xterm"},
+    ) as process:  # fmt: skip
+        os.close(slave)
+        while process.poll() is None or select.select([master], [], [], 0)[0]:
+            try:
+                seen += os.read(master, 10_000)
+            except OSError:  # the other end is gone
+                break
+        out = process.stdout.read()
+    os.close(master)
+    return out.decode(), seen.decode()
+
+
+def test_progress_is_for_terminals_and_leaves_the_output_alone(here):
+    command = ("fit", "houses.csv", "--target", "price", "-o", "n.mve", *SMALL)
+    out, seen = on_a_terminal(*command)
+    assert "━" in seen and "steps" in seen and "reading houses.csv" in seen
+    assert "steps" not in out and out.startswith("Columns of houses.csv") and "\x1b" not in out
+    out, seen = on_a_terminal("predict", "houses.mve", "houses.csv", "-o", "o.csv")
+    assert "predicting" in seen and "60 rows in" in out and "predicting" not in out
+
+
+# --- the other commands --------------------------------------------------------------------------
+
+
+def test_evaluate(run, here):
+    frame = houses(40, seed=9)
+    frame["town"] = "007"  # digits only, yet the level that it was
+    frame.to_csv("test.csv", index=False)
+    expected = workflow.evaluate(persistence.load("houses.mve"), frame)
+    told = json.loads(run("evaluate", "houses.mve", "test.csv", "--json").out)
+    for name, value in expected.scores.items():
+        assert told[name] == value
+    assert told["coverage"]["0.95"] == expected.coverage[0.95]
+    ran = run("evaluate", "houses.mve", "test.csv")
+    assert "On 40 rows of test.csv" in ran.out
+    assert workflow.readable(expected.scores["rmse"]) in ran.out
+    assert run("evaluate", "houses.mve", "test.csv", "-q").out == ""
+    frame.drop(columns="price").to_csv("test.csv", index=False)
+    assert "There is no column 'price'" in run("evaluate", "houses.mve", "test.csv").told()
+
+
+@pytest.fixture
+def quick_arms(monkeypatch):
+    settings = {"epochs": 2, "warmup_epochs": 2, "reg_mean": [1e-3, 1e-2], "reg_var": [1e-3, 1e-2]}
+    quick = functools.partial(comparison.strategy_arms, **settings)
+    monkeypatch.setattr(comparison, "strategy_arms", quick)
+
+
+def test_compare(run, here, quick_arms):
+    command = ("compare", "houses.csv", "--target", "price", "--outer", 2, "--inner", 2)
+    dry = run(*command, "--store", "runs", "--dry-run")
+    assert "2 outer folds. To do:" in dry.out and "town" in dry.out  # what the columns are
+    told = json.loads(run(*command, "--store", "runs", "--dry-run", "--json").out)
+    assert told["folds"] == 2 and told["folds_done"] == 0 and told["steps"] > 0
+    assert not Path("runs").exists()
+    ran = run(*command, "--store", "runs")
+    assert ran.code == 0 and "warmup-fixed-mean" in ran.out and ran.err == ""
+    assert (
+        json.loads(run(*command, "--store", "runs", "--dry-run", "--json").out)["folds_done"] == 2
+    )
+    first = run(*command, "--store", "runs", "--json")
+    again = run(*command, "--json")
+    assert json.loads(first.out)["folds"] == json.loads(again.out)["folds"]
+    assert len(json.loads(first.out)["folds"]) == 12
+    assert run(*command, "-q").out == ""
+    assert "must be a number of folds" in run(*command[:4], "--outer", 500, "-q").told()
+
+
+def test_compare_on_a_cluster(run, here, quick_arms):
+    distributed = pytest.importorskip("distributed")
+    command = ("compare", "houses.csv", "--target", "price", "--outer", 2, "--inner", 2, "--json")
+    alone = json.loads(run(*command).out)
+    settings = {"processes": False, "n_workers": 2, "threads_per_worker": 1}
+    with distributed.LocalCluster(**settings, dashboard_address=None) as cluster:
+        ran = run(*command, "--dask", cluster.scheduler_address)
+        assert any("_run_fold" in prefix for prefix in cluster.scheduler.task_prefixes)
+    assert json.loads(ran.out)["folds"] == alone["folds"]
+
+
+def test_compare_without_a_scheduler(run, here, monkeypatch):
+    pytest.importorskip("distributed")
+    command = ("compare", "houses.csv", "--target", "price", "-q", "--dask")
+    for address in ("nonsense", "zzz://127.0.0.1:1"):
+        assert f"No Dask scheduler answers at {address}" in run(*command, address).told()
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    told = run(*command, "tcp://127.0.0.1:1").told()
+    assert 'needs Dask: pip install "mvenet[distributed]"' in told
+
+
+def test_export(run, here):
+    pytest.importorskip("onnx")
+    ran = run("export", "houses.mve", "houses.onnx")
+    assert ran.code == 0 and "size, rooms, garden, town_007, town_Bonn, town_Köln" in ran.out
+    told = json.loads(run("export", "houses.mve", "houses.onnx", "--json").out)
+    assert told["columns"][:2] == ["size", "rooms"] and Path("houses.onnx").stat().st_size > 1000
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession("houses.onnx")
+    model = persistence.load("houses.mve")
+    X = model[0].transform(houses()).astype(np.float32)
+    mean, std = session.run(None, {"X": X})
+    expected = workflow.forecast(model, houses())
+    np.testing.assert_allclose(mean, expected.mean, rtol=1e-4)
+    np.testing.assert_allclose(std, expected.std, rtol=1e-4)
+
+
+def test_info(run, here):
+    ran = run("info", "houses.mve")
+    assert "MVERegressor" in ran.out and '"size", "rooms"' in ran.out
+    told = json.loads(run("info", "houses.mve", "--json").out)
+    assert told["estimator"] == "MVERegressor" and told["feature_names"][0] == "size"
+    assert run("info", "houses.mve", "--quiet").out == ""
+
+
+def test_doctor(run, monkeypatch):
+    seconds = []
+    monkeypatch.setattr(diagnosis, "_microseconds", lambda n, s: seconds.append(s) or 10.0 / n)
+    ran = run("doctor")
+    assert ran.code == 0 and sum(seconds) == 5.0
+    for word in ("mvenet", "numpy", "instruction set used", "threads", "gradient step"):
+        assert word in ran.out
+    assert json.loads(run("doctor", "--json").out)["mvenet"] == mvenet.__version__
+
+
+def test_doctor_measures():
+    assert 0.1 < diagnosis._microseconds(1, 0.02) < 1e5
+
+
+@pytest.fixture
+def quick_demo(monkeypatch):
+    """Scores are tested elsewhere: a few epochs do."""
+    monkeypatch.setattr(demo, "SINE_EPOCHS", 20)
+    scores = [demo.Score("mvenet", 1.0, -2.0, 0.9)]
+    monkeypatch.setattr(demo, "diabetes_scores", lambda seed: scores)
+
+
+def test_demo_prints_tables_and_draws(run, quick_demo, tmp_path):
+    picture = tmp_path / "sine.png"
+    ran = run("demo", "--picture", picture)
+    assert ran.code == 0
+    for word in ("RMSE", "log-likelihood", "interval covers", "without the warm-up"):
+        assert word in ran.out
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    told = json.loads(run("demo", "--picture", picture, "--json").out)
+    assert told["diabetes"][0]["model"] == "mvenet" and len(told["sine"]) == 4
+    assert run("demo", "--picture", picture, "-q").out == ""
+
+
+def test_demo_without_matplotlib_says_what_to_install(run, quick_demo, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    ran = run("demo", "--picture", tmp_path / "x.png")
+    assert ran.code == 0 and "pip install 'mvenet[plot]'" in ran.out

@@ -230,6 +230,8 @@ def add_predictions(
     -------
     DataFrame
     """
+    import pandas as pd
+
     shown = frame if shown is None else shown
     names = ["mean", "std", *(f"{end}_{percent(v)}" for v in intervals for end in ("low", "high"))]
     names += [f"q_{percent(level)}" for level in quantiles]
@@ -238,8 +240,9 @@ def add_predictions(
         raise ValueError(f"The table has a column {taken[0]!r} already: rename it first.")
     dist = forecast(model, frame)
     ends = [end for level in intervals for end in dist.interval(level).T]
-    added = [dist.mean, dist.std, *ends, *(dist.ppf(level) for level in quantiles)]
-    return shown.assign(**dict(zip(names, added, strict=True)))
+    values = [dist.mean, dist.std, *ends, *(dist.ppf(level) for level in quantiles)]
+    added = pd.DataFrame(dict(zip(names, values, strict=True)), shown.index)
+    return pd.concat([shown, added], axis=1)
 
 
 def verdict(level: float, share: float, n: int) -> tuple[str, float, float]:

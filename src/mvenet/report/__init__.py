@@ -16,7 +16,6 @@ import numpy as np
 
 from mvenet.report import findings
 from mvenet.search import MVERegressorCV
-from mvenet.table import split_target
 from mvenet.workflow import Evaluation, FittedTable, readable, target_of, verdict
 
 if TYPE_CHECKING:
@@ -72,6 +71,7 @@ def _content(
     settings = {k: v for k, v in networks.get_params().items() if k not in ("n_jobs", "verbose")}
     content: dict[str, Any] = {
         "target": target_of(model),
+        "name": _short(target_of(model)),
         "source": source,
         "made": datetime.now().strftime("%Y-%m-%d %H:%M"),
         "columns": model[0].columns_,
@@ -91,6 +91,10 @@ def _content(
     if evaluation is not None:
         content |= _evaluated(model, evaluation, fitted, target_of(model))
     return content
+
+
+def _short(name: str, most: int = 60) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _evaluated(
@@ -138,8 +142,8 @@ def _baselines(model: Pipeline, fitted: FittedTable, target: str) -> list[findin
     """Simpler models on the rows held out; none if there were none, or too many rows."""
     if not len(fitted.test) or len(fitted.train) > MOST_BASELINE_ROWS:
         return []
-    tables = [split_target(part, target)[:2] for part in (fitted.train, fitted.test)]
-    (X, y), (X_test, y_test) = ((model[0].transform(X), y) for X, y in tables)
+    X, X_test = (model[0].transform(part) for part in (fitted.train, fitted.test))
+    y, y_test = (part[target].to_numpy() for part in (fitted.train, fitted.test))
     return findings.baselines(X, y, X_test, y_test)
 
 
@@ -147,7 +151,7 @@ def _evaluation_pictures(evaluation: Evaluation, target: str) -> dict[str, str]:
     from mvenet import plots
 
     y, dist = evaluation.y, evaluation.dist
-    label = target.replace("$", r"\$")  # a dollar sign is one, and starts no formula
+    label = _short(target, 30).replace("$", r"\$")  # a dollar sign is one, and starts no formula
     drawn: dict[str, Callable[[Any], object]] = {
         "predicted": lambda ax: plots.PredictionDisplay.from_predictions(
             y, dist, y_label=label, ax=ax

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["chunks", "read"]
 
-CHUNK_ROWS, CHUNK_CELLS = 100_000, 2_000_000  # of a large file that are in memory at a time
+CHUNK_ROWS, CHUNK_CELLS = 100_000, 500_000  # of a large file that are in memory at a time
 MISSING = ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND",
            "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")  # fmt: skip
 _SAMPLE = 1 << 20  # bytes looked at to find out how a file is written
