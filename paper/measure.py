@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvenet import MVERegressor
+from mvenet.base import DivergedError
 from mvenet.datasets import Sample
 
 Array = NDArray[np.float64]
@@ -79,9 +80,7 @@ def _fit(name: str, setting: Mapping[str, Any], seed: int, sample: Sample, truth
     model = MVERegressor(**setting, random_state=seed, n_jobs=1)
     try:
         mean, std = model.fit(sample.X, sample.y).predict(truth.x[:, None], return_std=True)
-    except ValueError as error:
-        if "diverged" not in str(error):
-            raise
+    except DivergedError:
         # A network that diverged has learned nothing: that is a result, not the end of the run.
         mean, std = np.full((2, len(truth.x)), np.inf)
     return judged(name, seed, setting["reg_mean"], setting["reg_var"], mean, std, truth)

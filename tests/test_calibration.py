@@ -237,6 +237,7 @@ def test_the_mixture_keeps_all_members():
     mean, std = model.predict(NEW, return_std=True)
     assert_array_equal(mean, dist.mean)
     assert_array_equal(std, dist.std)
+    assert_array_equal(model.predict_quantiles(NEW, [0.2, 0.9]), dist.ppf([0.2, 0.9]))
 
 
 def test_numbered_folds_are_shuffled():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -45,3 +46,8 @@ def test_links_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
     missing = [t for t in targets if not t.startswith("http") and not (page.parent / t).exists()]
     assert not missing
+
+
+def test_the_api_reference_is_that_of_the_docstrings():
+    script = runpy.run_path(str(ROOT / "docs" / "make_api.py"))
+    assert script["PAGE"].read_text() == script["page"](), "run `python docs/make_api.py`"

@@ -113,18 +113,13 @@ def fit_facts(fitted: FittedTable) -> dict[str, Any]:
     told = {
         "rows": len(fitted.train),
         "columns": fitted.model[0].columns_,
-        "reg_mean": _penalty(fitted, "mean"),
-        "reg_var": _penalty(fitted, "var"),
+        "reg_mean": fitted.networks.penalties_[0],
+        "reg_var": fitted.networks.penalties_[1],
         "notes": fitted.notes,
         "seconds": fitted.seconds,
     }
     evaluation = fitted.evaluation
     return told | ({} if evaluation is None else {"held_out": evaluation_facts(evaluation)})
-
-
-def _penalty(fitted: FittedTable, which: str) -> float:
-    networks, name = fitted.networks, f"reg_{which}_"
-    return float(getattr(networks, f"best_{name}", getattr(networks, name, math.nan)))
 
 
 def print_columns(
@@ -147,10 +142,10 @@ def print_fit(fitted: FittedTable, source: str, target: str) -> None:
     for note in fitted.notes:
         console.print(f"Note: {note}", soft_wrap=True)
     n = len(fitted.networks.networks_)
+    reg_mean, reg_var = fitted.networks.penalties_
     console.print(
         f"{n} network{'s' * (n != 1)} on {len(fitted.train):,} rows in {fitted.seconds:.1f} s; "
-        f"penalties {_penalty(fitted, 'mean'):.3g} (mean) and {_penalty(fitted, 'var'):.3g} "
-        "(variance).",
+        f"penalties {reg_mean:.3g} (mean) and {reg_var:.3g} (variance).",
         soft_wrap=True,
     )
     if fitted.evaluation is None:

@@ -25,6 +25,7 @@ __all__ = [
     "DistributionRegressor",
     "DivergedError",
     "NetworkSettings",
+    "PredictsDistribution",
     "fingerprint",
     "fit_together",
     "seed_entropy",
@@ -34,35 +35,12 @@ LARGEST = 1e302  # sums and ranges of larger numbers overflow
 _SMALLEST_STD = np.finfo(np.float64).tiny
 
 
-class DistributionRegressor(RegressorMixin, BaseEstimator):
-    """What every estimator of ours can do once ``networks_`` is there: all ways to predict."""
+class PredictsDistribution(ABC):
+    """All ways to predict, and to save, of an estimator that has ``predict_dist``."""
 
-    networks_: fleet.Networks
-    scale_: float = 1.0  # factor on all standard deviations
-    fingerprint_: str  # of the table that it was trained on
-    n_jobs: int | None
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "networks_")
-
+    @abstractmethod
     def predict_dist(self, X: ArrayLike) -> Normal | NormalMixture:
-        """Predictive distribution of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-
-        Returns
-        -------
-        Normal or NormalMixture
-            A mixture with one component for each network if there is more than one.
-        """
-        check_is_fitted(self)
-        table: NDArray[Any] = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        threads = fleet.effective_threads(self.n_jobs)
-        means, stds = self.networks_.predict(table, threads=threads)
-        stds = np.maximum(self.scale_ * stds, _SMALLEST_STD)
-        return Normal(means[0], stds[0]) if len(means) == 1 else NormalMixture(means, stds)
+        """Predictive distribution of each row."""
 
     def predict(
         self, X: ArrayLike, return_std: bool = False
@@ -129,7 +107,38 @@ class DistributionRegressor(RegressorMixin, BaseEstimator):
         persistence.save(self, path)
 
 
-class NetworkSettings(DistributionRegressor, ABC):
+class DistributionRegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
+    """What every estimator of ours can do once ``networks_`` is there."""
+
+    networks_: fleet.Networks
+    scale_: float = 1.0  # factor on all standard deviations
+    fingerprint_: str  # of the table that it was trained on
+    n_jobs: int | None
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "networks_")
+
+    def predict_dist(self, X: ArrayLike) -> Normal | NormalMixture:
+        """Predictive distribution of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+
+        Returns
+        -------
+        Normal or NormalMixture
+            A mixture with one component for each network if there is more than one.
+        """
+        check_is_fitted(self)
+        table: NDArray[Any] = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        threads = fleet.effective_threads(self.n_jobs)
+        means, stds = self.networks_.predict(table, threads=threads)
+        stds = np.maximum(self.scale_ * stds, _SMALLEST_STD)
+        return Normal(means[0], stds[0]) if len(means) == 1 else NormalMixture(means, stds)
+
+
+class NetworkSettings(DistributionRegressor):
     """The parameters that say how networks are built and trained, and what follows from them."""
 
     hidden_mean: tuple[int, ...]
@@ -195,6 +204,11 @@ class NetworkSettings(DistributionRegressor, ABC):
         for warning in told[0]:
             warnings.warn(warning, stacklevel=2)
         return self
+
+    @property
+    @abstractmethod
+    def penalties_(self) -> tuple[float, float]:
+        """Penalties on the mean and on the variance that the networks were trained with."""
 
     @abstractmethod
     def _fitting(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Self
@@ -23,6 +22,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from mvenet.base import PredictsDistribution
 from mvenet.distributions import Normal, NormalMixture
 from mvenet.forecast import forecast
 from mvenet.leftout import best_factor
@@ -33,7 +33,7 @@ __all__ = ["CalibratedRegressor"]
 Array = NDArray[np.float64]
 
 
-class CalibratedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     """Intervals that cover what they say, for any estimator that predicts a standard deviation.
 
     Rows that a model was not trained on tell how far to trust its standard deviations. Either all
@@ -199,22 +199,6 @@ class CalibratedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         weights = np.concatenate([part.weights for part in parts])
         return NormalMixture(means, stds, weights / len(parts))
 
-    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Mean of the predictive distribution and, if asked, its standard deviation.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-        return_std : bool, default=False
-
-        Returns
-        -------
-        mean : ndarray of shape (n,)
-        std : ndarray of shape (n,), only with ``return_std=True``
-        """
-        dist = self.predict_dist(X)
-        return (dist.mean, dist.std) if return_std else dist.mean
-
     def predict_interval(self, X: Any, coverage: float | ArrayLike = 0.9) -> Array:
         """Prediction interval; conformal with ``method="conformal"``, else central.
 
@@ -229,7 +213,7 @@ class CalibratedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             Lower and upper end, in units of y.
         """
         if self.method == "scale":
-            return self.predict_dist(X).interval(coverage)
+            return super().predict_interval(X, coverage)
         check_is_fitted(self)
         levels = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
         counts = [self._count_inside(float(level)) for level in levels.ravel()]
@@ -238,18 +222,6 @@ class CalibratedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         ends = [_jackknife_plus(means, stds, self._scores, count) for count in counts]
         intervals = np.stack(ends, axis=1)
         return intervals if np.ndim(coverage) else intervals[:, 0]
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that :func:`mvenet.load` reads (needs skops).
-
-        Parameters
-        ----------
-        path : str or path
-            Customarily ending in ``.mve``. Replaced whole or not at all.
-        """
-        from mvenet import persistence  # as in base.py
-
-        persistence.save(self, path)
 
     def _count_inside(self, coverage: float) -> int:
         """How many of the calibration rows an interval of this coverage must reach around."""

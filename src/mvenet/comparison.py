@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
 
-from mvenet import fleet, rounds
+from mvenet import fleet, metrics, rounds
 from mvenet.base import NetworkSettings, check_table, fingerprint, fit_together, seed_entropy
 from mvenet.outcome import Comparison
 from mvenet.progress import steps_bar
@@ -176,7 +176,7 @@ def plan_comparison(
     """Dry run of :func:`compare_strategies`: trainings, gradient steps and expected time.
 
     Takes the same arguments. It trains a few networks for a moment to see how long a step takes on
-    this machine, and keeps nothing; a store is only read.
+    this machine, and keeps nothing of it.
     """
     present = store is not None and Store(store).path.exists()
     with Store(store) if store is not None and present else contextlib.nullcontext() as kept:
@@ -345,12 +345,12 @@ def _judged(arm: NetworkSettings, X: NDArray[Any], y: NDArray[np.float64]) -> di
     if not arm.__sklearn_is_fitted__():  # all its networks diverged
         return {"loglik": -math.inf, "rmse": math.inf, "reg_mean": math.nan, "reg_var": math.nan}
     dist = arm.predict_dist(X)
-    kind = "best_reg" if isinstance(arm, MVERegressorCV) else "reg"
+    reg_mean, reg_var = arm.penalties_
     return {
-        "loglik": float(np.mean(dist.logpdf(y))),
-        "rmse": float(np.sqrt(np.mean((y - dist.mean) ** 2))),
-        "reg_mean": getattr(arm, f"{kind}_mean_"),
-        "reg_var": getattr(arm, f"{kind}_var_"),
+        "loglik": -metrics.nll(y, dist),
+        "rmse": metrics.rmse(y, dist),
+        "reg_mean": reg_mean,
+        "reg_var": reg_var,
     }
 
 

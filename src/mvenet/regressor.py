@@ -159,6 +159,11 @@ class MVERegressor(NetworkSettings):
         self.random_state = random_state
         self.verbose = verbose
 
+    @property
+    def penalties_(self) -> tuple[float, float]:
+        """Penalties on the mean and on the variance that the networks were trained with."""
+        return self.reg_mean_, self.reg_var_
+
     def _fitting(
         self,
         X: NDArray[Any],

@@ -174,6 +174,11 @@ n_iter_no_change, n_jobs, random_state, verbose
         self.random_state = random_state
         self.verbose = verbose
 
+    @property
+    def penalties_(self) -> tuple[float, float]:
+        """Penalties on the mean and on the variance that the networks were trained with."""
+        return self.best_reg_mean_, self.best_reg_var_
+
     def _fitting(
         self,
         X: NDArray[Any],

@@ -77,8 +77,8 @@ def _content(
         "columns": model[0].columns_,
         "notes": [] if fitted is None else fitted.notes,
         "n_networks": len(networks.networks_),
-        "reg_mean": getattr(networks, "best_reg_mean_", getattr(networks, "reg_mean_", None)),
-        "reg_var": getattr(networks, "best_reg_var_", getattr(networks, "reg_var_", None)),
+        "reg_mean": networks.penalties_[0],
+        "reg_var": networks.penalties_[1],
         "settings": {name: repr(value) for name, value in settings.items()},
         "versions": {
             "Python": platform.python_version(),
