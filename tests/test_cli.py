@@ -682,6 +682,15 @@ def test_compare_on_a_cluster(run, here, quick_arms):
     assert json.loads(ran.out)["folds"] == alone["folds"]
 
 
+def test_compare_on_a_cluster_of_one_thread(run, here):
+    distributed = pytest.importorskip("distributed")
+    settings = {"processes": False, "n_workers": 1, "threads_per_worker": 1}
+    with distributed.LocalCluster(**settings, dashboard_address=None) as cluster:
+        address = cluster.scheduler_address
+        ran = run("compare", "houses.csv", "--target", "price", "-q", "--dask", address)
+    assert "has one thread in all, which is no gain: add workers" in ran.told()
+
+
 def test_compare_without_a_scheduler(run, here, monkeypatch):
     pytest.importorskip("distributed")
     command = ("compare", "houses.csv", "--target", "price", "-q", "--dask")
@@ -735,7 +744,7 @@ def quick_demo(monkeypatch):
     """Scores are tested elsewhere: a few epochs do."""
     monkeypatch.setattr(demo, "SINE_EPOCHS", 20)
     scores = [demo.Score("mvenet", 1.0, -2.0, 0.9)]
-    monkeypatch.setattr(demo, "diabetes_scores", lambda seed: scores)
+    monkeypatch.setattr(demo, "diabetes_scores", lambda seed, verbose: scores)
 
 
 def test_demo_prints_tables_and_draws(run, quick_demo, tmp_path):
@@ -748,6 +757,7 @@ def test_demo_prints_tables_and_draws(run, quick_demo, tmp_path):
     told = json.loads(run("demo", "--picture", picture, "--json").out)
     assert told["diabetes"][0]["model"] == "mvenet" and len(told["sine"]) == 4
     assert run("demo", "--picture", picture, "-q").out == ""
+    assert "must end in .png, .svg or .pdf" in run("demo", "--picture", tmp_path / "x.doc").told()
 
 
 def test_demo_without_matplotlib_says_what_to_install(run, quick_demo, tmp_path, monkeypatch):

@@ -749,6 +749,11 @@ def test_history(ensemble):
     assert labels_of(display.ax_) == ["training rows (3 members)", "end of the warm-up"]
 
 
+def test_history_of_a_search(search):
+    display = HistoryDisplay.from_estimator(search)
+    assert len(display.lines_) == search.n_splits_
+
+
 def test_history_with_validation():
     model = MVERegressor(early_stopping=True, n_iter_no_change=2, n_members=3, random_state=0)
     model.set_params(hidden_mean=(5,), hidden_var=(5,), warmup_epochs=40, epochs=20)
@@ -899,8 +904,8 @@ def test_wrong_table(display):
 def test_wrong_estimators_of_search_and_history(search, ensemble):
     with pytest.raises(TypeError, match="estimator must have cv_results_, got MVERegressor"):
         SearchDisplay.from_estimator(ensemble)
-    with pytest.raises(TypeError, match="estimator must have history_, got MVERegressorCV"):
-        HistoryDisplay.from_estimator(search)
+    with pytest.raises(TypeError, match="estimator must have history_, got BayesianRidge"):
+        HistoryDisplay.from_estimator(BayesianRidge().fit(TABLE, TARGET))
     for display, model in ((SearchDisplay, MVERegressorCV()), (HistoryDisplay, MVERegressor())):
         with pytest.raises(NotFittedError):
             display.from_estimator(model)

@@ -247,11 +247,12 @@ def test_what_each_report_holds(fitted, pages):
     for name, page in pages.items():
         text = Text(page)
         assert 1000 < len(page) < 3e6
-        expected = {"not checked": 1}.get(name, 5)
+        expected = {"not checked": 1, "search": 6, "folds": 6}.get(name, 5)
         assert len(text.pictures()) == expected, name
         assert "nan" not in text.text.lower().replace("nano", ""), name
         assert "None" not in text.text.partition("Settings and versions")[0].replace("None:", "")
-    assert "Scores of the search" in pages["search"] and "over the epochs" in pages["plain"]
+    assert "Scores of the search" in pages["search"] and "over the epochs" in pages["search"]
+    assert "Scores of the search" not in pages["plain"] and "over the epochs" in pages["plain"]
     assert "No rows were held out" in pages["not checked"]
     assert "left out by a fold" in pages["folds"]
     columns = {row[0]: row[1:] for row in Text(pages["plain"]).table("column")[1:]}
@@ -262,6 +263,12 @@ def test_what_each_report_holds(fitted, pages):
     assert "hardly better" not in pages["same"] + pages["one row"]
     assert pages["long"].count(LONG) == 4  # its title, file and column; else the name is cut
     assert f"{LONG[:59]}…" in pages["long"]
+
+
+def test_progress_is_told(fitted):
+    told = []
+    report.render(fitted.model, fitted.evaluation, fitted=fitted, progress=told.append)
+    assert told == [0.2, 0.4, 0.6, 0.8, 1.0]
 
 
 # --- safe and offline ----------------------------------------------------------------------------

@@ -1046,3 +1046,30 @@ def test_inputs_are_never_changed():
     model = fast(reg_mean=grid, n_members=2).fit(data, target, w)
     assert model.get_params()["reg_mean"] is grid
     assert_same_search(model, fast(n_members=2).fit(X, Y, W))
+
+
+# --- history -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("final", ["folds", "refit"])
+def test_history_is_that_of_the_same_networks_trained_by_themselves(final):
+    model = fast(final=final, n_members=2, cv=FOLDS).fit(X, Y)
+    kept = len(FOLDS) if final == "folds" else 2
+    history = pd.DataFrame(model.history_)
+    assert sorted(set(history["member"])) == list(range(kept))
+    pair = {"reg_mean": model.best_reg_mean_, "reg_var": model.best_reg_var_}
+    if final == "refit":
+        subset, rows, members = 3, np.arange(len(Y)), 2
+    else:
+        subset, rows, members = 0, FOLDS[0][0], 1
+    for member in range(members):
+        alone = fleet.train(
+            X, Y, None, [(rows, rows[:0])],
+            [fleet.Network(stages_of(**pair), fleet.derived_seed(0, subset, member))],
+            architecture=ARCHITECTURE, training=TRAINING, record_history=True,
+        )  # fmt: skip
+        mine = history[history["member"] == member]
+        assert mine["stage"].tolist() == ["warmup"] * WARMUP + ["joint"] * EPOCHS
+        loss = np.concatenate(alone.history[0])[:, 0]
+        nll = 0.5 * loss + 0.5 * np.log(2 * np.pi) + np.log(Y[rows].std())
+        assert_allclose(mine["nll"], nll, rtol=1e-5)

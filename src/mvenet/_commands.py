@@ -79,8 +79,8 @@ def fit(
     _check_places([output, report], [data])
     _check_packages(skops="persist", **({} if report is None else _FOR_REPORTS))
     silent = quiet or as_json
-    with busy(f"reading {data.name}", silent):
-        frame = table.read(data)
+    with progress_bar(f"reading {data.name}", silent) as bar:
+        frame = table.read(data, progress=bar)
     fitted = workflow.fit_table(
         frame, target, search=search, members=members, holdout=holdout, seed=seed,
         verbose=printing.verbosity(silent),
@@ -174,8 +174,9 @@ def evaluate(
         _check_packages(**_FOR_REPORTS)
     loaded = persistence.load(model)
     workflow.target_of(loaded)
-    with busy(f"evaluating {data.name}", quiet or as_json):
-        frame = table.read(data, texts=loaded[0].named("category"))
+    with progress_bar(f"reading {data.name}", quiet or as_json) as bar:
+        frame = table.read(data, texts=loaded[0].named("category"), progress=bar)
+    with busy("evaluating", quiet or as_json):
         evaluation = workflow.evaluate(loaded, frame)
     if report is not None:
         _write_report(report, loaded, evaluation, data, None, quiet or as_json)
@@ -210,8 +211,9 @@ def compare(
     from mvenet import cluster, comparison, recipes, table
 
     silent = quiet or as_json
-    with busy(f"reading {data.name}", silent):
-        X, y, without = table.split_target(table.read(data), target)
+    with progress_bar(f"reading {data.name}", silent) as bar:
+        frame = table.read(data, progress=bar)
+    X, y, without = table.split_target(frame, target)
     encoder = table.TableEncoder(target=target).fit(X)
     if not silent:
         printing.print_columns(encoder, data.name, target, len(y), without)
@@ -295,19 +297,22 @@ def demo(
     debug: Debug = False,
 ) -> None:
     """Train on two small data sets, print how it went, and draw the sine."""
+    if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise typer.BadParameter(
+            f"{picture} must end in .png, .svg or .pdf", param_hint="--picture"
+        )
     _check_places([picture], [])
     from mvenet import datasets
     from mvenet import demo as show
 
     silent = quiet or as_json
     start = time.perf_counter()
-    with busy("training on the diabetes data", silent):
-        diabetes = show.diabetes_scores(seed)
+    watched = printing.verbosity(silent)
+    diabetes = show.diabetes_scores(seed, watched)
     if not silent:
         printing.print_demo("Diabetes (scikit-learn), 111 rows held out", diabetes)
     sample, fresh = datasets.sine(random_state=seed), datasets.sine(random_state=seed + 1)
-    with busy("training on the sine", silent):
-        models = show.sine_models(sample)
+    models = show.sine_models(sample, watched)
     sine = show.sine_scores(models, fresh)
     seconds = time.perf_counter() - start
     drawn = _has("matplotlib")
@@ -364,7 +369,7 @@ def _write_report(
 ) -> None:
     from mvenet import files, report
 
-    with busy("writing the report", silent):
-        page = report.render(model, evaluation, source=data.name, fitted=fitted)
-        with files.replacing(place) as fresh:
-            fresh.write_text(page, encoding="utf-8")
+    with progress_bar("writing the report", silent) as bar:
+        page = report.render(model, evaluation, source=data.name, fitted=fitted, progress=bar)
+    with files.replacing(place) as fresh:
+        fresh.write_text(page, encoding="utf-8")

@@ -28,5 +28,11 @@ def on_dask(address: str | None) -> Iterator[None]:
             f"No Dask scheduler answers at {address}: start one with `dask scheduler`, and give "
             "the address that it prints, such as tcp://10.0.0.1:8786."
         ) from error
-    with client, joblib.parallel_config(backend="dask"):
-        yield
+    with client:
+        if sum(client.nthreads().values()) == 1:  # joblib would not send it anything
+            raise ValueError(
+                f"The cluster at {address} has one thread in all, which is no gain: add workers "
+                "with `dask worker`, or leave the address out."
+            )
+        with joblib.parallel_config(backend="dask"):
+            yield

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 
-from mvenet import datasets
-from mvenet.base import DistributionRegressor
+from mvenet import datasets, files
+from mvenet.base import DistributionRegressor, fit_together
 from mvenet.regressor import MVERegressor
 from mvenet.search import MVERegressorCV
 
@@ -63,20 +62,21 @@ def baselines(**settings: Any) -> Iterator[tuple[str, MVERegressor]]:
     yield "plain MSE mean", MVERegressor(**{**constant, "strategy": "warmup-fixed-mean"})
 
 
-def diabetes_scores(random_state: int = 0) -> list[Score]:
+def diabetes_scores(random_state: int = 0, verbose: int = 0) -> list[Score]:
     """Scores on a quarter of scikit-learn's diabetes data, all with the same mean penalty."""
     X, y = load_diabetes(return_X_y=True)
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.25, random_state=random_state)
     grid = np.logspace(-4, 0, 5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # here the largest variance penalty is right
-        search = MVERegressorCV(grid, grid, cv=5, random_state=random_state).fit(X, y)
+        search = MVERegressorCV(grid, grid, cv=5, random_state=random_state, verbose=verbose)
+        search.fit(X, y)
     plain = baselines(reg_mean=search.best_reg_mean_, random_state=random_state)
     models = {"mvenet": search} | {name: model.fit(X, y) for name, model in plain}
     return [score(name, model, X_test, y_test) for name, model in models.items()]
 
 
-def sine_models(sample: datasets.Sample) -> dict[str, MVERegressor]:
+def sine_models(sample: datasets.Sample, verbose: int = 0) -> dict[str, MVERegressor]:
     """Fit the paper's sine with and without the warm-up, for the same number of epochs."""
     warm = {"warmup_epochs": SINE_EPOCHS, "epochs": SINE_EPOCHS // 10, **SINE}
     cold = {"strategy": "no-warmup", "epochs": SINE_EPOCHS + SINE_EPOCHS // 10, **SINE}
@@ -85,9 +85,8 @@ def sine_models(sample: datasets.Sample) -> dict[str, MVERegressor]:
         "mvenet": MVERegressor(**warm),
         **dict(baselines(**warm)),
     }
-    parallel = joblib.Parallel(n_jobs=-1, backend="threading")
-    fitted = parallel(joblib.delayed(m.fit)(sample.X, sample.y) for m in models.values())
-    return dict(zip(models, fitted, strict=True))
+    fit_together(list(models.values()), sample.X, sample.y, verbose=verbose)
+    return models
 
 
 def sine_scores(models: dict[str, MVERegressor], fresh: datasets.Sample) -> list[Score]:
@@ -128,4 +127,5 @@ def draw_sine(models: dict[str, MVERegressor], sample: datasets.Sample, path: Pa
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
     FigureCanvasAgg(figure)
-    figure.savefig(path, dpi=130)
+    with files.replacing(path) as fresh:
+        figure.savefig(fresh, dpi=130, format=path.suffix[1:])

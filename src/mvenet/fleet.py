@@ -126,6 +126,23 @@ class Fleet:
         """Some of the networks, with the steps of all."""
         return Fleet(self.networks[part], self.diverged[part], self.history[part], self.steps)
 
+    def history_columns(self, stages: Sequence[Stage]) -> dict[str, NDArray[Any]]:
+        """History as columns, in negative log-likelihood a row and units of y."""
+        columns: dict[str, list[NDArray[Any]]] = {
+            name: [] for name in ("member", "stage", "epoch", "nll", "validation_nll")
+        }
+        for member, pieces in enumerate(self.history):
+            constant = 0.5 * math.log(2 * math.pi) + math.log(self.networks.y_scale[member])
+            for stage, losses in zip(stages, pieces, strict=True):
+                n = len(losses)
+                columns["member"].append(np.full(n, member))
+                columns["stage"].append(np.full(n, stage.mode))
+                columns["epoch"].append(np.arange(1, n + 1))
+                nll = 0.5 * losses.astype(np.float64) + constant
+                columns["nll"].append(nll[:, 0])
+                columns["validation_nll"].append(nll[:, 1])
+        return {name: np.concatenate(parts) for name, parts in columns.items()}
+
 
 def train(
     X: NDArray[Any],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator
 from numbers import Real
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvenet import fleet, recipes, rounds
+from mvenet import fleet, rounds
 from mvenet.base import NetworkSettings, seed_entropy
 
 __all__ = ["MVERegressor"]
@@ -175,7 +174,7 @@ class MVERegressor(NetworkSettings):
         result = yield request
         trained, warned = self._without_diverged(result)
         stages = request.networks[0].stages
-        self.history_ = history_columns(result, stages)
+        self.history_ = result.history_columns(stages)
         self.reg_mean_, self.reg_var_ = stages[-1].reg_mean, stages[-1].reg_var
         self.n_steps_ = result.steps
         self.networks_ = trained
@@ -194,24 +193,4 @@ class MVERegressor(NetworkSettings):
             for member in range(self.n_members)
         ]
         settings = self._architecture(), self._training()
-        return [rounds.Request([subset], networks, *settings, record_history=True)]
-
-
-def history_columns(
-    result: fleet.Fleet, stages: tuple[recipes.Stage, ...]
-) -> dict[str, NDArray[Any]]:
-    """History of all members as columns, in negative log-likelihood a row and units of y."""
-    columns: dict[str, list[NDArray[Any]]] = {
-        name: [] for name in ("member", "stage", "epoch", "nll", "validation_nll")
-    }
-    for member, pieces in enumerate(result.history):
-        constant = 0.5 * math.log(2 * math.pi) + math.log(result.networks.y_scale[member])
-        for stage, losses in zip(stages, pieces, strict=True):
-            n = len(losses)
-            columns["member"].append(np.full(n, member))
-            columns["stage"].append(np.full(n, stage.mode))
-            columns["epoch"].append(np.arange(1, n + 1))
-            nll = 0.5 * losses.astype(np.float64) + constant
-            columns["nll"].append(nll[:, 0])
-            columns["validation_nll"].append(nll[:, 1])
-    return {name: np.concatenate(parts) for name, parts in columns.items()}
+        return [rounds.Request([subset], networks, *settings)]

@@ -35,7 +35,6 @@ class Request:
     networks: Sequence[fleet.Network]
     architecture: Architecture
     training: Training
-    record_history: bool = False
 
 
 def drive(
@@ -78,7 +77,7 @@ def drive(
                     architecture=requests[0].architecture,
                     training=requests[0].training,
                     threads=threads,
-                    record_history=any(request.record_history for request in requests),
+                    record_history=True,
                     progress=bar or (tick if progress else None),
                 )
             tick(whole.steps)

@@ -89,6 +89,9 @@ n_iter_no_change, n_jobs, random_state, verbose
         its networks are ``networks_[fold::n_splits_]``.
     networks_ : mvenet.fleet.Networks
         The final networks as arrays.
+    history_ : dict of ndarray
+        As in :class:`MVERegressor`: of the first network of each fold, ``networks_[:n_splits_]``,
+        or with ``final="refit"`` of all that were kept.
     n_splits_ : int
     n_steps_ : int
         Gradient steps done, shared ones counted once.
@@ -192,7 +195,8 @@ n_iter_no_change, n_jobs, random_state, verbose
         left_out = LeftOut(X, y, weight, layout.folds)
         verdicts = self._verdicts(searched, left_out, len(pairs))
         best = _strongest_of_the_best([v.score for v in verdicts])
-        groups = [searched.networks[best * k : (best + 1) * k]]
+        kept = searched[best * k : (best + 1) * k]
+        groups = [kept.networks]
         self.scale_ = verdicts[best].scale
         steps = searched.steps
         warned: list[Warning] = []
@@ -205,7 +209,8 @@ n_iter_no_change, n_jobs, random_state, verbose
             groups += [added.networks[m * k : (m + 1) * k] for m in whole]
             self.scale_ = left_out.judge(groups, self.scale).scale
             if self.final == "refit":
-                final, warned = self._without_diverged(added[n_extra * k :])
+                kept = added[n_extra * k :]
+                final, warned = self._without_diverged(kept)
             else:
                 warned = self._lost(n_extra - len(whole), self.n_members)
         self._set_results(pairs, verdicts, best)
@@ -213,6 +218,7 @@ n_iter_no_change, n_jobs, random_state, verbose
         self.oof_fold_ = np.full(len(y), -1)
         for fold, (_, test) in enumerate(layout.folds):
             self.oof_fold_[test] = fold
+        self.history_ = kept.history_columns(self._network(layout, pairs[best], 0, 0).stages)
         self.n_splits_ = k
         self.n_steps_ = steps
         self.networks_ = final if self.final == "refit" else fleet.join(groups)

@@ -230,8 +230,8 @@ class HistoryDisplay(Display):
     Parameters
     ----------
     history : dict of ndarray
-        ``history_`` of an :class:`mvenet.MVERegressor`: columns ``member``, ``stage``, ``epoch``,
-        ``nll`` and ``validation_nll``.
+        ``history_`` of an estimator: columns ``member``, ``stage``, ``epoch``, ``nll`` and
+        ``validation_nll``.
 
     Attributes
     ----------
@@ -263,8 +263,8 @@ class HistoryDisplay(Display):
 
         Parameters
         ----------
-        estimator : MVERegressor
-            Fitted, or a pipeline that ends in one. A search keeps no history.
+        estimator : MVERegressor or MVERegressorCV
+            Fitted, or a pipeline that ends in one.
         ax : matplotlib Axes or None
         **kwargs
             For the lines of the training rows.
@@ -279,7 +279,7 @@ class HistoryDisplay(Display):
         if history is None:
             raise TypeError(
                 f"estimator must have history_, got {type(model).__name__}: pass a fitted "
-                "MVERegressor."
+                "MVERegressor or MVERegressorCV."
             )
         return cls(history=history).plot(ax, **kwargs)
 

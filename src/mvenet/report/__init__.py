@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["render"]
 
+Drawing = Callable[[Any], object]  # onto axes
+Progress = Callable[[float], object]
+
 MOST_ODD = 20
 SIZE = (4.8, 4.1)  # inches: text is readable at the width of a telephone and of half a screen
 MOST_BASELINE_ROWS = 20_000  # gradient boosting on more would take longer than the networks
@@ -34,6 +37,7 @@ def render(
     *,
     source: str = "",
     fitted: FittedTable | None = None,
+    progress: Progress | None = None,
 ) -> str:
     """Write a report.
 
@@ -47,6 +51,8 @@ def render(
         Name of the table.
     fitted : FittedTable or None
         The fit, for baselines and what was done to the rows; None for a model from a file.
+    progress : callable or None
+        Told the share that is done.
 
     Returns
     -------
@@ -61,12 +67,20 @@ def render(
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["number"] = readable
     environment.filters["percent"] = lambda share: f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
-    return environment.from_string(page).render(_content(model, evaluation, source, fitted))
+    content = _content(model, evaluation, source, fitted)
+    drawings = _drawings(model[-1], evaluation, target_of(model))
+    content["pictures"] = {}
+    for done, (name, draw) in enumerate(drawings.items()):
+        content["pictures"][name] = _picture(draw)
+        if progress is not None:
+            progress((done + 1) / len(drawings))
+    return environment.from_string(page).render(content)
 
 
 def _content(
     model: Pipeline, evaluation: Evaluation | None, source: str, fitted: FittedTable | None
 ) -> dict[str, Any]:
+    """All that the page tells in words and numbers."""
     networks = model[-1]
     settings = {k: v for k, v in networks.get_params().items() if k not in ("n_jobs", "verbose")}
     content: dict[str, Any] = {
@@ -84,12 +98,11 @@ def _content(
             "Python": platform.python_version(),
             **{name: version(name) for name in ("mvenet", "numpy", "scikit-learn")},
         },
-        "training": _training_pictures(networks),
         "fitted": fitted,
         "evaluation": None,
     }
     if evaluation is not None:
-        content |= _evaluated(model, evaluation, fitted, target_of(model))
+        content |= _evaluated(model, evaluation, fitted)
     return content
 
 
@@ -98,7 +111,7 @@ def _short(name: str, most: int = 60) -> str:
 
 
 def _evaluated(
-    model: Pipeline, evaluation: Evaluation, fitted: FittedTable | None, target: str
+    model: Pipeline, evaluation: Evaluation, fitted: FittedTable | None
 ) -> dict[str, Any]:
     """All that needs rows which were not trained on."""
     y, dist = evaluation.y, evaluation.dist
@@ -127,51 +140,49 @@ def _evaluated(
             for i in odd[:MOST_ODD]
         ],
         "n_odd": len(odd),
-        "pictures": _evaluation_pictures(evaluation, target),
         "lines": [findings.scores("mvenet", y, dist)],
         "drivers": [],
     }
     if fitted is not None:
         shown = fitted.test if len(fitted.test) else fitted.train
         content["drivers"] = findings.drivers(shown, model[0].columns_, dist.std)[:3]
-        content["lines"] += _baselines(model, fitted, target)
+        content["lines"] += _baselines(model, fitted)
     return content
 
 
-def _baselines(model: Pipeline, fitted: FittedTable, target: str) -> list[findings.Line]:
+def _baselines(model: Pipeline, fitted: FittedTable) -> list[findings.Line]:
     """Simpler models on the rows held out; none if there were none, or too many rows."""
     if not len(fitted.test) or len(fitted.train) > MOST_BASELINE_ROWS:
         return []
     X, X_test = (model[0].transform(part) for part in (fitted.train, fitted.test))
-    y, y_test = (part[target].to_numpy() for part in (fitted.train, fitted.test))
+    y, y_test = (part[target_of(model)].to_numpy() for part in (fitted.train, fitted.test))
     return findings.baselines(X, y, X_test, y_test)
 
 
-def _evaluation_pictures(evaluation: Evaluation, target: str) -> dict[str, str]:
+def _drawings(networks: Any, evaluation: Evaluation | None, target: str) -> dict[str, Drawing]:
+    """What to draw, by the picture's name."""
     from mvenet import plots
 
-    y, dist = evaluation.y, evaluation.dist
-    label = _short(target, 30).replace("$", r"\$")  # a dollar sign is one, and starts no formula
-    drawn: dict[str, Callable[[Any], object]] = {
-        "predicted": lambda ax: plots.PredictionDisplay.from_predictions(
-            y, dist, y_label=label, ax=ax
-        ),
-        "coverage": lambda ax: plots.CoverageDisplay.from_predictions(y, dist, ax=ax),
-        "pit": lambda ax: plots.PITDisplay.from_predictions(y, dist, ax=ax),
-        "spread": lambda ax: plots.SpreadDisplay.from_predictions(y, dist, y_label=label, ax=ax),
-    }
-    return {name: _picture(draw) for name, draw in drawn.items()}
-
-
-def _training_pictures(networks: Any) -> dict[str, str]:
-    from mvenet import plots
-
+    drawings: dict[str, Drawing] = {}
+    if evaluation is not None:
+        given = evaluation.y, evaluation.dist
+        label = _short(target, 30).replace("$", r"\$")  # a dollar sign is one, no formula
+        drawings = {
+            "predicted": lambda ax: plots.PredictionDisplay.from_predictions(
+                *given, y_label=label, ax=ax
+            ),
+            "coverage": lambda ax: plots.CoverageDisplay.from_predictions(*given, ax=ax),
+            "pit": lambda ax: plots.PITDisplay.from_predictions(*given, ax=ax),
+            "spread": lambda ax: plots.SpreadDisplay.from_predictions(*given, y_label=label, ax=ax),
+        }
     if isinstance(networks, MVERegressorCV):
-        return {"search": _picture(lambda ax: plots.SearchDisplay.from_estimator(networks, ax=ax))}
-    return {"history": _picture(lambda ax: plots.HistoryDisplay.from_estimator(networks, ax=ax))}
+        drawings["search"] = lambda ax: plots.SearchDisplay.from_estimator(networks, ax=ax)
+    if hasattr(networks, "history_"):  # files of the first searches had none
+        drawings["history"] = lambda ax: plots.HistoryDisplay.from_estimator(networks, ax=ax)
+    return drawings
 
 
-def _picture(draw: Callable[[Any], object]) -> str:
+def _picture(draw: Drawing) -> str:
     """An SVG as an address that holds it, so that pictures cannot disturb each other."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -183,7 +194,7 @@ def _picture(draw: Callable[[Any], object]) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(content).decode()}"
 
 
-def _svg(draw: Callable[[Any], object], letters: str) -> bytes:
+def _svg(draw: Drawing, letters: str) -> bytes:
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure

@@ -6,6 +6,7 @@ import codecs
 import csv
 import difflib
 import io
+import os
 import re
 import sys
 import warnings
@@ -45,7 +46,9 @@ class _Format:
     n_columns: int
 
 
-def read(path: str | Path, texts: Collection[str] = ()) -> pd.DataFrame:
+def read(
+    path: str | Path, texts: Collection[str] = (), progress: Progress | None = None
+) -> pd.DataFrame:
     """Read a CSV or Parquet file; ``-`` is CSV from standard input.
 
     The separator (comma, semicolon, tab or bar), the encoding (UTF-8, UTF-16 with its mark, else
@@ -56,6 +59,8 @@ def read(path: str | Path, texts: Collection[str] = ()) -> pd.DataFrame:
     path : str or path
     texts : collection of str
         Columns that are text even if they hold digits only: 007 is not 7.
+    progress : callable or None
+        Told the share of the file that was read, if that is known.
 
     Returns
     -------
@@ -70,9 +75,9 @@ def read(path: str | Path, texts: Collection[str] = ()) -> pd.DataFrame:
         If it is no table, has no rows, or two columns have the same name.
     """
     if _is_parquet(path):
-        parts = list(_parquet(Path(path), whole=True))
+        parts = list(_parquet(Path(path), whole=True, progress=progress))
     else:
-        with _opened(path) as stream:
+        with _opened(path, progress) as stream:
             found = _format(stream, path)
             types = dict.fromkeys(texts, object)
             how = {"dtype": types, "keep_default_na": False, "na_values": list(MISSING)}
@@ -109,9 +114,8 @@ def chunks(
         for part in _parquet(Path(path), progress=progress):
             yield part, part
         return
-    with _opened(path) as stream:
+    with _opened(path, progress) as stream:
         found = _format(stream, path)
-        size = 0 if str(path) == "-" else Path(path).stat().st_size
         rows = max(1, min(CHUNK_ROWS, CHUNK_CELLS // found.n_columns))
         for part in _parsed(stream, found, path, rows, dtype=object, na_filter=False):
             shown, values = part, _without_missing(part)
@@ -120,8 +124,6 @@ def chunks(
                 for name in set(numbers) & set(values.columns):
                     values[name] = shown[name].where(values[name].notna())
             yield shown, values
-            if progress is not None and size:
-                progress(stream.tell() / size)
 
 
 def _without_missing(part: pd.DataFrame) -> pd.DataFrame:
@@ -137,7 +139,7 @@ def _is_parquet(path: str | Path) -> bool:
     return Path(path).suffix.lower() in (".parquet", ".pq")
 
 
-def _opened(path: str | Path) -> io.BufferedReader:
+def _opened(path: str | Path, progress: Progress | None = None) -> io.BufferedReader:
     """A file from its beginning, a megabyte of which can be looked at in advance."""
     place = Path(path)
     if str(path) == "-":
@@ -146,12 +148,29 @@ def _opened(path: str | Path) -> io.BufferedReader:
     if place.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name a CSV or Parquet file.")
     try:
-        raw = io.BufferedReader(io.FileIO(place))  # a pipe gives its beginning in pieces
+        raw = io.BufferedReader(_Watched(place, progress))  # a pipe gives its beginning in pieces
         return io.BufferedReader(raw, _SAMPLE)
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no file {path}.{_neighbour(place)}") from None
     except OSError as error:
         raise type(error)(f"{path} cannot be read ({error.strerror}): check the path.") from error
+
+
+class _Watched(io.FileIO):
+    """A file that tells the share of it that was read; a pipe has none to tell."""
+
+    def __init__(self, place: Path, progress: Progress | None) -> None:
+        super().__init__(place)
+        self.progress = progress
+        self.size = os.fstat(self.fileno()).st_size
+        self.read_so_far = 0
+
+    def readinto(self, buffer: Any) -> int | None:
+        n = super().readinto(buffer)
+        if self.progress is not None and self.size and n:
+            self.read_so_far += n
+            self.progress(min(1.0, self.read_so_far / self.size))
+        return n
 
 
 def _neighbour(place: Path) -> str:
