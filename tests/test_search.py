@@ -109,11 +109,16 @@ def rms_of_standardised(pair, folds, weight=None):
     return np.sqrt(np.average(z**2, weights=w))
 
 
-def fold_scores(pair, folds, factor=1.0, weight=None):
+def minus_crps(y, mean, std):
+    z = (y - mean) / std
+    return -std * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / math.sqrt(math.pi))
+
+
+def fold_scores(pair, folds, factor=1.0, weight=None, score=norm.logpdf):
     return np.array(
         [
             np.average(
-                norm(means[0], factor * stds[0]).logpdf(y),
+                score(y, means[0], factor * stds[0]),
                 weights=None if weight is None else weight[test],
             )
             for (means, stds, y), (_, test) in zip(
@@ -267,13 +272,15 @@ def test_scores_without_a_factor_are_the_papers_rule(folds, weight):
     assert model.scale_ == 1 and (model.cv_results_["scale"] == 1).all()
 
 
+@pytest.mark.parametrize("scoring", ["nll", "crps"])
 @pytest.mark.parametrize("weight", [None, W], ids=["plain", "weighted"])
 @pytest.mark.parametrize("folds", [FOLDS, UNEVEN], ids=["even", "uneven"])
-def test_scores_after_the_factor(folds, weight):
-    model = fast(cv=folds).fit(X, Y, weight)
+def test_scores_after_the_factor(folds, weight, scoring):
+    model = fast(cv=folds, scoring=scoring).fit(X, Y, weight)
     factors = [rms_of_standardised(pair, folds, weight) for pair in PAIRS]
+    score = {"nll": norm.logpdf, "crps": minus_crps}[scoring]
     expected = np.array(
-        [fold_scores(pair, folds, f, weight) for pair, f in zip(PAIRS, factors, strict=True)]
+        [fold_scores(pair, folds, f, weight, score) for pair, f in zip(PAIRS, factors, strict=True)]
     )
     assert_allclose(model.cv_results_["scale"], factors, rtol=1e-12)
     assert_allclose(split_scores(model), expected, rtol=1e-12)
@@ -282,6 +289,23 @@ def test_scores_after_the_factor(folds, weight):
     assert_allclose(model.best_score_, expected.mean(axis=1).max(), rtol=1e-12)
     # With one member the factor in use is that of the search.
     assert_allclose(model.scale_, factors[best], rtol=1e-12)
+
+
+def test_crps_prefers_the_better_mean_where_the_likelihood_forgives_a_poor_one():
+    # A wave that can be learnt, or called noise where it is.
+    options = {
+        "cv": 5, "hidden_mean": (20,), "hidden_var": (20,), "warmup_epochs": 100, "epochs": 100,
+        "reg_mean": (1e-4, 1e-3, 1e-2, 1e-1), "reg_var": (1e-3, 1e-1),
+    }  # fmt: skip
+    errors = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-1, 1, (200, 1))
+        y = np.where(x[:, 0] > 0.5, 2 * np.sin(12 * x[:, 0]), 0) + 0.02 * rng.standard_normal(200)
+        models = [quietly(fast(**options, scoring=s), x, y) for s in ("nll", "crps")]
+        errors.append([np.mean((model.oof_mean_ - y) ** 2) for model in models])
+    poor, better = np.transpose(errors)
+    assert (better < 1.01 * poor).all() and better.mean() < 0.95 * poor.mean()
 
 
 def test_the_factor_can_change_the_choice():
@@ -574,7 +598,7 @@ def planned(monkeypatch, best):
     judge = leftout.LeftOut.judge
     pairs = []
 
-    def judged(self, groups, scale):
+    def judged(self, groups, scale, scoring="nll"):
         verdict = judge(self, groups, scale)
         pair = pairs.pop(0) if pairs else best
         return leftout.Verdict(np.zeros(len(self.y)) - (pair != best), verdict.scale)

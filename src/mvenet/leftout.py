@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Verdict:
-    """Mean log-likelihood of the rows that each fold left out, and the factor used for it."""
+    """Mean score of the rows that each fold left out, and the factor used for it."""
 
     fold_scores: Array
     scale: float
@@ -53,11 +53,11 @@ class LeftOut:
             for fold, X in enumerate(self.X)
         ]
 
-    def judge(self, groups: list[fleet.Networks], scale: bool) -> Verdict:
+    def judge(self, groups: list[fleet.Networks], scale: bool, scoring: str = "nll") -> Verdict:
         """Scores of groups of networks, one a fold in each, after the best factor if asked."""
         predicted = self.predict(groups)
         factor = best_factor(predicted, self.y, self.weight) if scale else 1.0
-        return Verdict(_fold_scores(predicted, self.y, self.weight, factor), factor)
+        return Verdict(_fold_scores(predicted, self.y, self.weight, factor, scoring), factor)
 
     def moments(self, groups: list[fleet.Networks], factor: float, n: int) -> tuple[Array, Array]:
         """Mean and standard deviation for each of n rows; averaged if left out more than once."""
@@ -107,11 +107,12 @@ def _fold_scores(
     y: Sequence[Array],
     weight: Sequence[Array],
     factor: float,
+    scoring: str = "nll",
 ) -> Array:
-    """Mean log-likelihood of each fold's rows after a factor on the standard deviations."""
-    return np.array(
-        [
-            np.average(NormalMixture(d.means, factor * d.stds, d.weights).logpdf(t), weights=w)
-            for d, t, w in zip(predicted, y, weight, strict=True)
-        ]
-    )
+    """Mean score of each fold's rows after a factor on the standard deviations; high is good."""
+    scores = []
+    for d, t, w in zip(predicted, y, weight, strict=True):
+        scaled = NormalMixture(d.means, factor * d.stds, d.weights)
+        rows = scaled.logpdf(t) if scoring == "nll" else -scaled.crps(t)
+        scores.append(np.average(rows, weights=w))
+    return np.array(scores)

@@ -38,9 +38,9 @@ class _Layout:
 class MVERegressorCV(NetworkSettings):
     """Mean-variance networks with both penalties chosen by cross-validation.
 
-    Networks are trained for every pair of penalties and every fold, all in one fleet; the pair with
-    the highest log-likelihood on the rows left out is chosen (Algorithm 1 of the paper). A warm-up
-    depends on no variance penalty, so one serves all of them.
+    Networks are trained for every pair of penalties and every fold, all in one fleet; the pair that
+    predicts the rows left out best is chosen (Algorithm 1 of the paper). A warm-up depends on no
+    variance penalty, so one serves all of them.
 
     Parameters
     ----------
@@ -59,6 +59,10 @@ class MVERegressorCV(NetworkSettings):
         left out, and choose the pair by the likelihood after its factor. Without it a search shies
         away from small mean penalties, whose means are best but whose variances are too small in a
         way that one number mends. False is exactly the paper's rule.
+    scoring : {"nll", "crps"}, default="nll"
+        What the pair is chosen by: the log-likelihood, as in the paper, or the continuous ranked
+        probability score. The likelihood forgives a poor mean where the standard deviation is
+        large; the other forgives it less, so prefer it if the mean matters as much as the spread.
     n_members : int, default=4
         Networks with different random starts: for each fold with ``final="folds"``, in all with
         ``final="refit"``. The search itself uses one for each pair and fold.
@@ -74,8 +78,8 @@ n_iter_no_change, n_jobs, random_state, verbose
     best_index_ : int
         Its row in ``cv_results_``.
     best_score_ : float
-        Its score: mean over the folds of the mean log-likelihood of the rows left out, in units
-        of y, after the factor if ``scale``.
+        Its score, the higher the better: mean over the folds of the mean log-likelihood or the
+        negative CRPS of the rows left out, in units of y, after the factor if ``scale``.
     scale_ : float
         The factor on all standard deviations; 1 without ``scale``.
     cv_results_ : dict of ndarray
@@ -121,6 +125,7 @@ n_iter_no_change, n_jobs, random_state, verbose
         "cv": ["cv_object"],
         "final": [StrOptions({"folds", "refit"})],
         "scale": ["boolean"],
+        "scoring": [StrOptions({"nll", "crps"})],
     }
 
     def __init__(
@@ -131,6 +136,7 @@ n_iter_no_change, n_jobs, random_state, verbose
         cv: Any = 10,
         final: str = "folds",
         scale: bool = True,
+        scoring: str = "nll",
         n_members: int = 4,
         hidden_mean: tuple[int, ...] = (40, 20),
         hidden_var: tuple[int, ...] | None = (40, 20),
@@ -157,6 +163,7 @@ n_iter_no_change, n_jobs, random_state, verbose
         self.cv = cv
         self.final = final
         self.scale = scale
+        self.scoring = scoring
         self.n_members = n_members
         self.hidden_mean = hidden_mean
         self.hidden_var = hidden_var
@@ -272,7 +279,8 @@ n_iter_no_change, n_jobs, random_state, verbose
             if searched.diverged[part].any():
                 verdicts.append(Verdict(np.full(k, -np.inf), 1.0))
             else:
-                verdicts.append(left_out.judge([searched.networks[part]], self.scale))
+                networks = [searched.networks[part]]
+                verdicts.append(left_out.judge(networks, self.scale, self.scoring))
         if not np.isfinite([v.score for v in verdicts]).any():
             raise DivergedError(
                 f"All {n_pairs} penalty pairs diverged: lower learning_rate (now "

@@ -22,6 +22,12 @@ __all__ = ["HistoryDisplay", "SearchDisplay"]
 Array = NDArray[np.float64]
 
 
+_LABELS = {
+    "nll": "Mean log-likelihood of rows left out",
+    "crps": "Mean negative CRPS of rows left out",
+}
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class SearchDisplay(Display):
     """Heat map of a search over both penalties, with the chosen pair and the equal pairs marked.
@@ -67,7 +73,7 @@ class SearchDisplay(Display):
     reg_var: Array
     scores: Array
     best: tuple[float, float]
-    score_label: str = "Mean log-likelihood of rows left out"
+    score_label: str = _LABELS["nll"]
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None, **kwargs: Any) -> Self:
@@ -95,7 +101,8 @@ class SearchDisplay(Display):
                 "MVERegressorCV."
             )
         index = getattr(search, "best_index_", None)
-        return cls.from_results(results, best_index=index, ax=ax, **kwargs)
+        label = _LABELS.get(str(getattr(search, "scoring", None)), "Mean score of rows left out")
+        return cls.from_results(results, best_index=index, score_label=label, ax=ax, **kwargs)
 
     @classmethod
     def from_results(
