@@ -426,6 +426,15 @@ def test_kinds():
     assert encoder.transform(frame).shape == (n, 7)
 
 
+@pytest.mark.parametrize("form", ["{},234", "$ {}.50", "{} %", "{} kg", "€{}", "-{},5", "{}'000"])
+def test_dressed_numbers_are_told(form):
+    dressed = [form.format(i) for i in range(60)]
+    told = f"text, 60 different values, such as {dressed[0]}: if they are numbers, write them"
+    assert kind(*dressed) == ("dropped", f"{told} plainly, as 1234.5")
+    for text in ("house {}", "A{}B{}", "{} rooms and a garden"):
+        assert "identifier or free text" in kind(*[text.format(i, i) for i in range(60)])[1]
+
+
 @pytest.mark.parametrize(
     "text",
     ["2020-01-31", "31.1.2020", "1/31/20", "2020-01-31T12:00:00Z", "2020-01", "31 Jan 2020",

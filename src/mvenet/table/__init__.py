@@ -30,6 +30,7 @@ _DATE = re.compile(
     r"|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?",
     re.IGNORECASE,
 )
+_DRESSED = re.compile(r"\W{0,3}\d[\d.,' ]*\W{0,2}[^\W\d]{0,3}")  # 1,234 or $ 5 or 12 % or 3 kg
 _TRUTHS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "1": 1.0, "0": 0.0}
 
 
@@ -245,7 +246,11 @@ def _taken_for(series: pd.Series, max_categories: int) -> Column:
         told = f"{wrong.sum()} row(s) do not hold a number ({_first(texts, wrong)})"
         return Column("dropped", f"{told}: correct them, or leave them empty")
     if levels > max(20, 0.5 * len(texts)):
-        return Column("dropped", f"text, {levels} different values: an identifier or free text")
+        told = f"text, {levels} different values"
+        if texts.head(1000).map(lambda text: bool(_DRESSED.fullmatch(text))).mean() > 0.9:
+            advice = "if they are numbers, write them plainly, as 1234.5"
+            return Column("dropped", f"{told}, such as {texts.iloc[0]!s:.20}: {advice}")
+        return Column("dropped", f"{told}: an identifier or free text")
     kept = f", the {max_categories} most frequent kept apart" if levels > max_categories else ""
     told = f"{levels} level{'s' * (levels != 1)}{kept}"
     return Column("category", f"{told}, {remark}" if remark else told)
