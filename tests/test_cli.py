@@ -257,7 +257,7 @@ def test_rows_without_a_target_are_told(run, here):
     frame.loc[:4, "price"] = np.nan
     frame.to_csv("gaps.csv", index=False)
     ran = run("fit", "gaps.csv", "--target", "price", "-o", "n.mve", *SMALL)
-    assert "Note: 5 row(s) without price left out" in ran.out
+    assert "55 rows, 5 without it left out" in ran.out
     ran = run("evaluate", "houses.mve", "gaps.csv")
     assert "55 rows of gaps.csv" in ran.out and "5 row(s) without the target left out" in ran.out
     told = json.loads(run("evaluate", "houses.mve", "gaps.csv", "--json").out)

@@ -112,6 +112,7 @@ def fit_facts(fitted: FittedTable) -> dict[str, Any]:
     """All that a fit tells, by name."""
     told = {
         "rows": len(fitted.train),
+        "rows_without_target": fitted.without_target,
         "columns": fitted.model[0].columns_,
         "reg_mean": fitted.networks.penalties_[0],
         "reg_var": fitted.networks.penalties_[1],
@@ -138,9 +139,8 @@ def print_columns(
 
 def print_fit(fitted: FittedTable, source: str, target: str) -> None:
     """What was done, and how well it went on rows held out."""
-    print_columns(fitted.model[0], source, target, len(fitted.train) + len(fitted.test))
-    for note in fitted.notes:
-        console.print(f"Note: {note}", soft_wrap=True)
+    rows = len(fitted.train) + len(fitted.test)
+    print_columns(fitted.model[0], source, target, rows, fitted.without_target)
     n = len(fitted.networks.networks_)
     reg_mean, reg_var = fitted.networks.penalties_
     console.print(
@@ -148,6 +148,8 @@ def print_fit(fitted: FittedTable, source: str, target: str) -> None:
         f"penalties {reg_mean:.3g} (mean) and {reg_var:.3g} (variance).",
         soft_wrap=True,
     )
+    for note in fitted.notes:
+        console.print(f"Note: {note}", soft_wrap=True)
     if fitted.evaluation is None:
         console.print(
             "Not checked, because no rows were held out: use --holdout, or mvenet evaluate with "

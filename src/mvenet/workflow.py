@@ -89,8 +89,10 @@ class FittedTable:
         searched; else None.
     train, test : DataFrame
         The rows that were trained on, and those held out, with the target.
+    without_target : int
+        Rows of the table that could not be used.
     notes : list of str
-        What was done to the rows, and warnings of the fit.
+        Warnings of the fit.
     seconds : float
     """
 
@@ -98,6 +100,7 @@ class FittedTable:
     evaluation: Evaluation | None
     train: pd.DataFrame
     test: pd.DataFrame
+    without_target: int = 0
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -140,7 +143,6 @@ def fit_table(
     """
     start = time.perf_counter()
     X, y, without = split_target(frame, target)
-    notes = [f"{without} row(s) without {target} left out"] if without else []
     train, test = _split(len(y), holdout, seed)
     model = Pipeline(
         [
@@ -151,7 +153,7 @@ def fit_table(
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         model.fit(X.iloc[train], y[train])
-    notes += [str(w.message) for w in told if issubclass(w.category, UserWarning)]
+    notes = [str(w.message) for w in told if issubclass(w.category, UserWarning)]
     evaluation = None
     if len(test):
         evaluation = judge(y[test], forecast(model, X.iloc[test]), X.index.to_numpy()[test])
@@ -162,7 +164,8 @@ def fit_table(
     named = X.copy()
     named[target] = y
     seconds = time.perf_counter() - start
-    return FittedTable(model, evaluation, named.iloc[train], named.iloc[test], notes, seconds)
+    parts = named.iloc[train], named.iloc[test]
+    return FittedTable(model, evaluation, *parts, without, notes, seconds)
 
 
 def _split(n: int, holdout: float, seed: int | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

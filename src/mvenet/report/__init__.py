@@ -90,6 +90,7 @@ def _content(
         "made": datetime.now().strftime("%Y-%m-%d %H:%M"),
         "columns": model[0].columns_,
         "notes": [] if fitted is None else fitted.notes,
+        "without_target": 0 if fitted is None else fitted.without_target,
         "n_networks": len(networks.networks_),
         "reg_mean": networks.penalties_[0],
         "reg_var": networks.penalties_[1],
