@@ -46,11 +46,11 @@ def table(n=80, scale=1.0, target="price"):
 @pytest.fixture(autouse=True, scope="module")
 def quick():
     settings = {"epochs": 15, "warmup_epochs": 15}
-    grids = {"reg_mean": [1e-3, 1e-2, 1e-1], "reg_var": [1e-3, 1e-2]}
-    search = functools.partial(MVERegressorCV, **settings, **grids)
+    search = functools.partial(MVERegressorCV, **settings)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workflow, "MVERegressor", functools.partial(MVERegressor, **settings))
         patch.setattr(workflow, "MVERegressorCV", search)
+        patch.setattr(workflow, "PENALTIES", (1e-3, 1e-2, 1e-1))
         yield
 
 

@@ -24,11 +24,11 @@ QUICK = {"epochs": 5, "warmup_epochs": 5}
 @pytest.fixture(autouse=True, scope="module")
 def quick():
     """Networks that are trained for a moment: what they learn is tested elsewhere."""
-    grids = {"reg_mean": [1e-3, 1e-2], "reg_var": [1e-3, 1e-2]}
-    search = functools.partial(MVERegressorCV, **QUICK, **grids)
+    search = functools.partial(MVERegressorCV, **QUICK)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workflow, "MVERegressor", functools.partial(MVERegressor, **QUICK))
         patch.setattr(workflow, "MVERegressorCV", search)
+        patch.setattr(workflow, "PENALTIES", (1e-3, 1e-2))
         yield
 
 
@@ -144,6 +144,19 @@ def test_warnings_of_the_fit_become_notes_and_those_for_programmers_do_not(monke
     monkeypatch.setattr(workflow, "TableEncoder", Telling)
     notes = fit_table(houses(20), "price", search=False, members=1).notes
     assert notes == ["for whoever fits"]
+
+
+def test_the_strongest_penalties_are_told_in_words(monkeypatch):
+    monkeypatch.setattr(workflow, "PENALTIES", (1e-3, 10.0))
+    frame = houses(60)
+    frame["price"] = np.random.default_rng(0).normal(size=60)  # of which no column knows
+    notes = fit_table(frame, "price", members=1, seed=0).notes
+    assert notes == [
+        "The columns say little about price: the strongest penalty that was tried on the mean is "
+        "the best.",
+        "The noise is about the same in all rows: the strongest penalty that was tried on the "
+        "variance is the best.",
+    ]
 
 
 @pytest.mark.parametrize("name", ["self", "a$b", "<script>", "mean", 'quo"te', "größe", "x" * 300])

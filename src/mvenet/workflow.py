@@ -30,6 +30,7 @@ __all__ = ["Evaluation", "FittedTable", "add_predictions", "evaluate", "fit_tabl
 
 Array = NDArray[np.float64]
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # one more than the paper: for few noisy rows
 
 
 @dataclass(frozen=True)
@@ -152,8 +153,10 @@ def fit_table(
     )
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", "The best reg_", UserWarning)  # told in other words
         model.fit(X.iloc[train], y[train])
     notes = [str(w.message) for w in told if issubclass(w.category, UserWarning)]
+    notes += _ends(model[-1].penalties_, target) if search else []
     evaluation = None
     if len(test):
         evaluation = judge(y[test], forecast(model, X.iloc[test]), X.index.to_numpy()[test])
@@ -191,9 +194,24 @@ def _networks(
         return MVERegressor(n_members=5 if members is None else members, **common)
     if n < 3:
         raise ValueError(f"{n} rows are too few for a search: use more rows, or --no-search.")
-    members = 4 if members is None else members
-    # Not by the likelihood: whoever looks at a report looks at the mean first.
-    return MVERegressorCV(n_members=members, cv=min(10, n), scoring="crps", **common)
+    return MVERegressorCV(
+        PENALTIES,
+        PENALTIES,
+        cv=min(10, n),
+        scoring="crps",  # not the likelihood: whoever looks at a report looks at the mean first
+        n_members=4 if members is None else members,
+        **common,
+    )
+
+
+def _ends(penalties: tuple[float, float], target: str) -> list[str]:
+    """What it means that a search chose its strongest penalty."""
+    meanings = (f"The columns say little about {target}", "The noise is about the same in all rows")
+    return [
+        f"{meaning}: the strongest penalty that was tried on the {network} is the best."
+        for meaning, network, chosen in zip(meanings, ("mean", "variance"), penalties, strict=True)
+        if chosen == PENALTIES[-1]
+    ]
 
 
 def evaluate(model: Pipeline, frame: pd.DataFrame) -> Evaluation:
