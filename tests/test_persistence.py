@@ -682,7 +682,6 @@ def test_networks_are_nothing_but_networks(model: MVERegressor) -> None:
         ("random_state", '"x"'),
         ("networks_", None),
         ("n_features_in_", None),
-        ("epochs", None),
         ("scale_", "-1.0"),
         ("scale_", "NaN"),
         ("scale_", '"1"'),
@@ -702,6 +701,14 @@ def test_attributes_that_do_not_fit(
         schema["content"]["key_types"]["content"][0] for _ in attributes
     ]
     refusal(path, good[0].sealed(**{"schema.json": json.dumps(schema).encode()}))
+
+
+def test_parameters_younger_than_the_file_have_their_defaults(model: MVERegressor) -> None:
+    state = {**model.__getstate__()}
+    del state["batch_size"]
+    older = MVERegressor.__new__(MVERegressor)
+    older.__setstate__(state)
+    assert older.batch_size == 32 and older.get_params() == model.get_params()
 
 
 def test_arrays_of_objects_are_not_unpickled(

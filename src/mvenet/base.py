@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
 import os
 import warnings
@@ -185,6 +186,11 @@ class NetworkSettings(DistributionRegressor):
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
     }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Parameters that are younger than a file have their defaults."""
+        parameters = inspect.signature(type(self)).parameters.values()
+        super().__setstate__({p.name: p.default for p in parameters} | state)
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on a table.
