@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ENGINE := $(wildcard engine/*) CMakeLists.txt pyproject.toml
 
-.PHONY: demo test test-slow lint format bench bench-search bench-alternatives scaling default paper-figures paper-tables \
+.PHONY: demo test test-slow lint format bench bench-search bench-alternatives bench-command scaling default paper-figures paper-tables \
     paper-theory fuzz sanitize emulate clean
 
 demo: $(STAMP)
@@ -38,6 +38,9 @@ bench-alternatives: .venv-alternatives/.installed
 
 bench-search: $(STAMP) .venv-bench/.installed
 	$(BIN)/python benchmarks/search_speed.py --peers .venv-bench/bin/python
+
+bench-command: $(STAMP)
+	$(BIN)/python benchmarks/command.py
 
 scaling: $(STAMP)
 	$(BIN)/python benchmarks/scaling.py

@@ -293,6 +293,45 @@ def test_errors_name_the_row_of_the_file(file, monkeypatch):
         encoder.transform(next(chunks(file))[1])
 
 
+# --- writing -------------------------------------------------------------------------------------
+
+WEIRD = [
+    "a",
+    "",
+    "1,5",
+    'quo"te',
+    "two\nlines",
+    "two\r\nlines",
+    "\r",
+    " ",
+    "ü",
+    "'",
+    ";",
+    '""',
+    ",\n",
+]
+
+
+@pytest.mark.parametrize("other", ["plain", *WEIRD])
+def test_written_as_pandas_writes(other):
+    texts = pd.DataFrame({"a,b": ["x", other, "y"], "c": ["1", "2.50", other]}, dtype=object)
+    added = pd.DataFrame({"mean": [0.1 + 0.2, -1e-300, 1e22], "std": [1.0, np.inf, 5e-324]})
+    frames = [
+        pd.concat([texts, added], axis=1),
+        texts[["c"]],
+        texts.assign(missing=["x", None, np.nan]),
+        texts.assign(number=[1.0, np.nan, 3.0]),
+        texts.assign(whole=pd.array([1, None, 3], dtype="Int64"), truth=[True, False, True]),
+        texts.assign(day=pd.to_datetime(["2020-01-01", "2021-02-03", None])),
+    ]
+    for frame in frames:
+        for header in (True, False):
+            ours, theirs = io.StringIO(), io.StringIO()
+            table.write(frame, ours, header=header)
+            frame.to_csv(theirs, index=False, header=header, lineterminator="\n")
+            assert ours.getvalue() == theirs.getvalue()
+
+
 # --- Parquet -------------------------------------------------------------------------------------
 
 

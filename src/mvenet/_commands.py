@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -113,7 +113,7 @@ def predict(
     debug: Debug = False,
 ) -> None:
     """Add mean, std and, if asked, intervals and quantiles to a table."""
-    from mvenet import files, persistence, table, workflow
+    from mvenet import files
 
     for levels, name in ((interval, "--interval"), (quantile, "--quantile")):
         for level in levels or ():
@@ -126,11 +126,14 @@ def predict(
         _check_places([output], [data, model])
     if output.suffix.lower() in (".parquet", ".pq"):
         raise typer.BadParameter(f"{output} would be CSV: name it .csv", param_hint="--output")
-    loaded = persistence.load(model)
+    with busy(f"loading {model.name}", quiet or as_json or printed):
+        from mvenet import persistence, table, workflow
+
+        loaded = persistence.load(model)
     workflow.target_of(loaded)
     start = time.perf_counter()
 
-    def write(place: Any) -> int:
+    def write(file: TextIO) -> int:
         done = 0
         with progress_bar("predicting", quiet or as_json or printed) as bar:
             for shown, values in table.chunks(data, loaded[0].named("number"), bar):
@@ -139,7 +142,7 @@ def predict(
                 out = workflow.add_predictions(
                     loaded, values, interval or (), quantile or (), shown
                 )
-                out.to_csv(place, index=False, header=not done, mode="a")
+                table.write(out, file, header=not done)
                 done += len(shown)
         if not done:
             raise ValueError(f"{data} has no rows: it needs some below the column names.")
@@ -148,8 +151,8 @@ def predict(
     if printed:
         write(printing.as_utf8())
         return
-    with files.replacing(output) as fresh:
-        rows = write(fresh)
+    with files.replacing(output) as fresh, fresh.open("w", encoding="utf-8", newline="") as file:
+        rows = write(file)
     seconds = time.perf_counter() - start
     if as_json:
         print_json({"output": str(output), "rows": rows, "seconds": seconds})
@@ -167,12 +170,13 @@ def evaluate(
     debug: Debug = False,
 ) -> None:
     """Check a model by a table that has the target, on rows that it was not trained on."""
-    from mvenet import persistence, table, workflow
-
     _check_places([report], [data, model])
     if report is not None:
         _check_packages(**_FOR_REPORTS)
-    loaded = persistence.load(model)
+    with busy(f"loading {model.name}", quiet or as_json):
+        from mvenet import persistence, table, workflow
+
+        loaded = persistence.load(model)
     workflow.target_of(loaded)
     with progress_bar(f"reading {data.name}", quiet or as_json) as bar:
         frame = table.read(data, texts=loaded[0].named("category"), progress=bar)

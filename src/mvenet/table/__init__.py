@@ -15,12 +15,12 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
-from mvenet.table.reading import chunks, read
+from mvenet.table.reading import chunks, read, write
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TableEncoder", "chunks", "read", "split_target"]
+__all__ = ["TableEncoder", "chunks", "read", "split_target", "write"]
 
 _MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _DATE = re.compile(
