@@ -594,4 +594,3 @@ def test_the_encoder_is_an_estimator_and_changes_no_frame():
     assert encoder.n_features_in_ == 2 and encoder.columns_["t"].remark == "2 levels"
     with pytest.raises(Exception, match="not fitted"):
         _ = TableEncoder().columns_
-    assert table.__all__ == ["TableEncoder", "chunks", "read", "split_target"]
