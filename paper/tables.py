@@ -47,7 +47,7 @@ def winner(part: pd.DataFrame, column: str, one: str, other: str, metric: str) -
     """The better of two by a two-sided paired t-test at 90 % over the folds, "" if neither."""
     wide = part.pivot_table(index="fold", columns=column, values=metric)
     gain = METRICS[metric][1] * (wide[one] - wide[other])
-    p = 1.0 if (gain == 0).all() else stats.ttest_1samp(gain, 0).pvalue
+    p = 1.0 if (gain == 0).all() or len(gain) < 2 else stats.ttest_1samp(gain, 0).pvalue
     return "" if not p < 0.1 else one if gain.mean() > 0 else other
 
 
@@ -88,10 +88,11 @@ def table(both: pd.DataFrame, winners: pd.DataFrame) -> list[str]:
             line = [dataset, strategy]
             for kind in ("equal", "separate"):
                 cell = indexed.loc[(dataset, strategy, kind)]
-                ours = f"{cell['mean']:.3g} ± {cell['sem']:.2g}"
+                alone = pd.isna(cell["sem"])
+                ours = f"{cell['mean']:.3g}" + ("" if alone else f" ± {cell['sem']:.2g}")
                 theirs = f"{cell['paper']:.3g} ± {cell['paper_sem']:.2g}"
                 bold = "**" if best[dataset, strategy] == kind else ""
-                mark = "" if cell["agrees"] else " ✗"
+                mark = "" if cell["agrees"] or alone else " ✗"
                 line += [f"{bold}{ours}{bold}{mark}"]
                 line += [f"**{theirs}**" if cell["significant"] else theirs]
             lines.append(f"| {' | '.join(line)} |")
@@ -99,10 +100,14 @@ def table(both: pd.DataFrame, winners: pd.DataFrame) -> list[str]:
 
 
 def counts(results: pd.DataFrame, everything: pd.DataFrame) -> list[str]:
-    """What the tables add up to."""
+    """What the tables add up to; a single fold has no standard error and is not counted."""
+    results = results[results.groupby("dataset")["fold"].transform("nunique") > 1]
+    alone = int(everything["sem"].isna().sum())
+    everything = everything[everything["sem"].notna()]
     lines = [
         f"- **{int(everything['agrees'].sum())} of {len(everything)} cells agree** with the "
         "paper's (difference within two joint standard errors)."
+        + (f" {alone} cells of a single fold are not counted here or below." if alone else "")
     ]
     for _, cell in everything[~everything["agrees"]].iterrows():
         lines.append(

@@ -78,6 +78,19 @@ def test_lower_variance_penalties_are_counted(results):
     assert "lower than the mean's in 1 of 30 searches" in text
 
 
+def test_a_single_fold_is_shown_and_not_judged(results):
+    first = results[results.fold == 0].assign(dataset="protein", loglik=100.0)
+    both = pd.concat([results, first])
+    cells = tables.cells(both, "loglik", PAPER / "published")
+    shown = tables.table(cells, tables.significance(both, "loglik"))
+    assert [line.split(" | ")[2] for line in shown if "protein" in line] == ["100"] * 3
+    cells = pd.concat([tables.cells(both, m, PAPER / "published") for m in tables.METRICS])
+    text = "\n".join(tables.counts(both, cells))
+    assert "of 12 cells agree" in text and " 12 cells of a single fold are not counted" in text
+    assert "protein" not in text and "significantly 3 times of 3" in text
+    assert "of 30 searches" in text
+
+
 def test_a_folder_without_results_is_told(tmp_path):
     done = script("tables.py", "--results", tmp_path)
     assert done.returncode != 0 and "run paper/run.py first" in done.stderr
