@@ -10,13 +10,13 @@ fold by fold, and what is there is not measured again.
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import records
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
@@ -134,18 +134,10 @@ MODELS: dict[str, Callable[..., Scores | None]] = {
 }
 
 
-def measured() -> list[dict[str, str]]:
-    """What is in the CSV."""
-    if not RESULTS.exists():
-        return []
-    with RESULTS.open() as file:
-        return list(csv.DictReader(file))
-
-
 def measure(name: str, n_folds: int) -> None:
     """All models on all folds of a data set."""
     data = datasets.load(name)
-    done = {(row["set"], row["fold"], row["model"]) for row in measured()}
+    done = {(row["set"], row["fold"], row["model"]) for row in records.read(RESULTS)}
     for fold, (train, test) in enumerate(
         KFold(n_folds, shuffle=True, random_state=1).split(data.X)
     ):
@@ -165,18 +157,13 @@ def measure(name: str, n_folds: int) -> None:
             seconds = time.perf_counter() - start
             row = {"set": name, "fold": fold, "model": label, "seconds": f"{seconds:.2f}"}
             row |= {key: f"{value:.5g}" for key, value in scores.items()}
-            new = not RESULTS.exists()
-            with RESULTS.open("a", newline="") as file:
-                writer = csv.DictWriter(file, FIELDS)
-                if new:
-                    writer.writeheader()
-                writer.writerow(row)
+            records.add(RESULTS, FIELDS, [row])
             print(f"{name}, fold {fold}, {label}: {seconds:.1f} s", flush=True)
 
 
 def table() -> str:
     """Markdown: means over the folds, a block for each data set."""
-    rows = measured()
+    rows = records.read(RESULTS)
     lines = [
         "| data set | model | RMSE | log-likelihood | CRPS | 90 % covers | width | s a fit |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",

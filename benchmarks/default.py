@@ -21,7 +21,6 @@ again. The table is in benchmarks/README.md.
 from __future__ import annotations
 
 import argparse
-import csv
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+import records
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import KFold
 
@@ -115,29 +115,14 @@ def measure(key: Key, fold: int, seed: int) -> dict[str, Any]:
     return dict(zip(FIELDS, values, strict=True))
 
 
-def done() -> list[dict[str, str]]:
-    """What has been measured."""
-    if not RESULTS.exists():
-        return []
-    with RESULTS.open() as file:
-        return list(csv.DictReader(file))
-
-
 def run(tasks: list[tuple[Key, int, int]], n_jobs: int) -> None:
     """Measure what is missing."""
-    seen = {(key_of(r), int(r["fold"]), int(r["seed"])) for r in done()}
+    seen = {(key_of(r), int(r["fold"]), int(r["seed"])) for r in records.read(RESULTS)}
     tasks = [task for task in tasks if task not in seen]
     if not tasks:
         return
     parallel = joblib.Parallel(n_jobs=n_jobs, backend="threading", return_as="generator_unordered")
-    new = not RESULTS.exists()
-    with RESULTS.open("a", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        if new:
-            writer.writeheader()
-        for row in parallel(joblib.delayed(measure)(*task) for task in tasks):
-            writer.writerow(row)
-            file.flush()
+    records.add(RESULTS, FIELDS, parallel(joblib.delayed(measure)(*task) for task in tasks))
 
 
 def key_of(row: dict[str, str]) -> Key:
@@ -246,7 +231,7 @@ def main() -> None:
             for fold in folds_of(name)
         ]
         run(search, arguments.jobs)
-        best = best_pairs(done())
+        best = best_pairs(records.read(RESULTS))
         compare = [
             ((recipe, name, *best[name]), fold, seed)
             for name in arguments.sets
@@ -255,7 +240,7 @@ def main() -> None:
             for seed in range(SEEDS)
         ]
         run(compare, arguments.jobs)
-    print(table(done()))
+    print(table(records.read(RESULTS)))
 
 
 if __name__ == "__main__":

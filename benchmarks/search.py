@@ -10,14 +10,14 @@ benchmarks/README.md.
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from pathlib import Path
 
 import numpy as np
+import records
 from sklearn.model_selection import KFold
 
-from mvenet import MVERegressorCV, datasets
+from mvenet import MVERegressorCV, datasets, metrics
 from mvenet.base import fit_together
 
 RESULTS = Path(__file__).with_name("search.csv")
@@ -47,11 +47,10 @@ def measure(name: str, fold: int, arms: list[str]) -> list[dict[str, object]]:
     y = data.y[test]
     for arm, model in models.items():
         dist = model.predict_dist(data.X[test])
-        low, high = dist.interval(0.9).T
         scores = (
-            np.mean(dist.logpdf(y)),
-            np.sqrt(np.mean((dist.mean - y) ** 2)),
-            np.mean((low <= y) & (y <= high)),
+            -metrics.nll(y, dist),
+            metrics.rmse(y, dist),
+            metrics.coverage(y, dist, nominal=0.9),
             model.scale_,
             model.best_reg_mean_,
             model.best_reg_var_,
@@ -59,14 +58,6 @@ def measure(name: str, fold: int, arms: list[str]) -> list[dict[str, object]]:
         values = (name, fold, arm, *(f"{score:.6g}" for score in scores))
         rows.append(dict(zip(FIELDS, values, strict=True)))
     return rows
-
-
-def done() -> list[dict[str, str]]:
-    """What has been measured."""
-    if not RESULTS.exists():
-        return []
-    with RESULTS.open() as file:
-        return list(csv.DictReader(file))
 
 
 def table(rows: list[dict[str, str]]) -> str:
@@ -101,18 +92,16 @@ def main() -> None:
     arguments = parser.parse_args()
     for name in arguments.sets if not arguments.only else ():
         for fold in range(FOLDS.get(name, 10)):
-            there = {r["arm"] for r in done() if (r["set"], r["fold"]) == (name, str(fold))}
+            there = {
+                r["arm"]
+                for r in records.read(RESULTS)
+                if (r["set"], r["fold"]) == (name, str(fold))
+            }
             missing = [arm for arm in ARMS if arm not in there]
             if not missing:
                 continue
-            rows = measure(name, fold, missing)
-            new = not RESULTS.exists()
-            with RESULTS.open("a", newline="") as file:
-                writer = csv.DictWriter(file, FIELDS)
-                if new:
-                    writer.writeheader()
-                writer.writerows(rows)
-    print(table(done()))
+            records.add(RESULTS, FIELDS, measure(name, fold, missing))
+    print(table(records.read(RESULTS)))
 
 
 if __name__ == "__main__":

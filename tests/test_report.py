@@ -385,6 +385,21 @@ def test_every_report_at_the_widths_of_a_screen_and_a_telephone(browser, pages, 
         assert sum(url.startswith("file://") for url in asked) == 2, name
 
 
+def test_nothing_is_cut_off_on_paper(browser, pages, tmp_path):
+    path = tmp_path / "report.html"
+    spilt = """return [...document.querySelectorAll(".wide")].filter(
+        wide => wide.firstElementChild.offsetWidth > wide.clientWidth).length"""
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        for name in ("plain", "search", "evaluate", "folds"):
+            path.write_text(pages[name], encoding="utf-8")
+            look = opened(browser, path, 718)  # A4 without its margins
+            assert look["scroll"] <= 718, name
+            assert browser.execute_script(spilt) == 0, name
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 def test_the_check_sees_what_it_should(browser, tmp_path):
     path = tmp_path / "bad.html"
     path.write_text(

@@ -598,8 +598,8 @@ def planned(monkeypatch, best):
     judge = leftout.LeftOut.judge
     pairs = []
 
-    def judged(self, groups, scale, scoring="nll"):
-        verdict = judge(self, groups, scale)
+    def judged(self, groups, scale, scoring):
+        verdict = judge(self, groups, scale, scoring)
         pair = pairs.pop(0) if pairs else best
         return leftout.Verdict(np.zeros(len(self.y)) - (pair != best), verdict.scale)
 

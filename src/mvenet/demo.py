@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 
-from mvenet import datasets, files
+from mvenet import datasets, files, metrics
 from mvenet.base import DistributionRegressor, fit_together
 from mvenet.regressor import MVERegressor
 from mvenet.search import MVERegressorCV
@@ -46,13 +46,8 @@ class Score:
 def score(name: str, model: DistributionRegressor, X: Any, y: Any) -> Score:
     """Score a fitted model."""
     dist = model.predict_dist(X)
-    low, high = dist.interval(0.9).T
-    return Score(
-        name,
-        float(np.sqrt(np.mean((y - dist.mean) ** 2))),
-        float(np.mean(dist.logpdf(y))),
-        float(np.mean((low <= y) & (y <= high))),
-    )
+    covered = float(metrics.coverage(y, dist, nominal=0.9))
+    return Score(name, metrics.rmse(y, dist), -metrics.nll(y, dist), covered)
 
 
 def baselines(**settings: Any) -> Iterator[tuple[str, MVERegressor]]:

@@ -56,9 +56,9 @@ class MVERegressorCV(NetworkSettings):
         or new networks trained on all rows.
     scale : bool, default=True
         Multiply all standard deviations by the one factor that maximises the likelihood of the rows
-        left out, and choose the pair by the likelihood after its factor. Without it a search shies
-        away from small mean penalties, whose means are best but whose variances are too small in a
-        way that one number mends. False is exactly the paper's rule.
+        left out, and choose the pair after its factor. Without it a search shies away from small
+        mean penalties, whose means are best but whose variances are too small in a way that one
+        number mends. False, with ``scoring="nll"``, is exactly the paper's rule.
     scoring : {"nll", "crps"}, default="nll"
         What the pair is chosen by: the log-likelihood, as in the paper, or the continuous ranked
         probability score. The likelihood forgives a poor mean where the standard deviation is
@@ -214,7 +214,7 @@ n_iter_no_change, n_jobs, random_state, verbose
             n_extra = self._extra_members()
             whole = [m for m in range(n_extra) if not added.diverged[m * k : (m + 1) * k].any()]
             groups += [added.networks[m * k : (m + 1) * k] for m in whole]
-            self.scale_ = left_out.judge(groups, self.scale).scale
+            self.scale_ = left_out.judge(groups, self.scale, self.scoring).scale
             if self.final == "refit":
                 kept = added[n_extra * k :]
                 final, warned = self._without_diverged(kept)

@@ -185,13 +185,11 @@ class _Watched(io.FileIO):
         super().__init__(place)
         self.progress = progress
         self.size = os.fstat(self.fileno()).st_size
-        self.read_so_far = 0
 
     def readinto(self, buffer: Any) -> int | None:
         n = super().readinto(buffer)
-        if self.progress is not None and self.size and n:
-            self.read_so_far += n
-            self.progress(min(1.0, self.read_so_far / self.size))
+        if self.progress is not None and self.size:
+            self.progress(min(1.0, self.tell() / self.size))
         return n
 
 
