@@ -4,33 +4,40 @@
 // would be no faster here and would give other bits on other makers' processors.
 #pragma once
 
+#include "kernel.hpp"
 #include "simd.hpp"
 
 namespace mvenet::MVENET_ISA {
 
+constexpr double adam_beta1 = 0.9, adam_epsilon = 1e-7;
+
 class StepSize {
 public:
-    StepSize(double learning_rate, bool cosine, std::int64_t steps)
-        : rate_(learning_rate), cosine_(cosine), steps_(steps) {}
+    StepSize(const Stage& stage, double beta2, std::int64_t steps)
+        : rate_(stage.learning_rate), schedule_(stage.schedule), beta2_(beta2), steps_(steps),
+          ramp_(schedule_ == Schedule::ramp_cosine ? steps / 20 : 0) {}
 
     // learning rate of the next step, times the correction for moments that started at zero
     double next() {
-        constexpr double pi = 3.14159265358979323846;
-        const double rate =
-            cosine_ ? rate_ * 0.5 * (1 + __builtin_cos(pi * double(step_) / double(steps_)))
-                    : rate_;
+        const double rate = rate_ * part();
         ++step_;
-        power1_ *= beta1;
-        power2_ *= beta2;
+        power1_ *= adam_beta1;
+        power2_ *= beta2_;
         return rate * __builtin_sqrt(1 - power2_) / (1 - power1_);
     }
 
-    static constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-7;
-
 private:
+    double part() const {
+        constexpr double pi = 3.14159265358979323846;
+        if (schedule_ == Schedule::constant) return 1;
+        if (step_ < ramp_) return double(step_ + 1) / double(ramp_ + 1);
+        return 0.5 * (1 + __builtin_cos(pi * double(step_ - ramp_) / double(steps_ - ramp_)));
+    }
+
     double rate_;
-    bool cosine_;
-    std::int64_t steps_;
+    Schedule schedule_;
+    double beta2_;
+    std::int64_t steps_, ramp_;  // ramp: steps at the start in which the rate rises
     std::int64_t step_ = 0;
     double power1_ = 1, power2_ = 1;
 };
@@ -38,9 +45,9 @@ private:
 // n parameters with one penalty: the gradient of penalty * w^2 is 2 * penalty * w.
 template <class T>
 MVENET_INLINE void adam(T* w, const T* gradient, T* moment1, T* moment2, std::ptrdiff_t n,
-                        T penalty, T clip, T step) {
-    constexpr T b1 = T(StepSize::beta1), c1 = T(1 - StepSize::beta1);
-    constexpr T b2 = T(StepSize::beta2), c2 = T(1 - StepSize::beta2);
+                        T penalty, T clip, T step, double beta2) {
+    constexpr T b1 = T(adam_beta1), c1 = T(1 - adam_beta1);
+    const T b2 = T(beta2), c2 = T(1 - beta2);
     for (std::ptrdiff_t i = 0; i < n; i += lanes<T>) {
         const Vec<T> old = load<T>(w + i);
         Vec<T> g = load<T>(gradient + i) + T(2) * penalty * old;
@@ -49,7 +56,7 @@ MVENET_INLINE void adam(T* w, const T* gradient, T* moment1, T* moment2, std::pt
         const Vec<T> v = b2 * load<T>(moment2 + i) + c2 * (g * g);
         store<T>(moment1 + i, m);
         store<T>(moment2 + i, v);
-        store<T>(w + i, old - step * m / (square_root<T>(v) + T(StepSize::epsilon)));
+        store<T>(w + i, old - step * m / (square_root<T>(v) + T(adam_epsilon)));
     }
 }
 

@@ -64,13 +64,21 @@ const Kernels& chosen() {
     throw std::invalid_argument(message + "; unset MVENET_SIMD or set it to one of these.");
 }
 
-template <class E> E from_name(const std::string& name, std::initializer_list<const char*> names) {
-    int i = 0;
-    for (const char* candidate : names) {
-        if (name == candidate) return E(i);
-        ++i;
+using Names = std::vector<std::string>;
+#define MVENET_SECOND(id, name) name,
+const Names activations{MVENET_ACTIVATIONS(MVENET_SECOND)};
+const Names objectives{MVENET_OBJECTIVES(MVENET_SECOND)};
+const Names schedules{MVENET_SCHEDULES(MVENET_SECOND)};
+const Names modes{MVENET_MODES(MVENET_SECOND)};
+#undef MVENET_SECOND
+
+template <class E> E from_name(const char* kind, const std::string& name, const Names& names) {
+    std::string all;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if (name == names[i]) return E(i);
+        all += (i ? ", " : "") + names[i];
     }
-    throw std::invalid_argument("unknown name: " + name);
+    throw std::invalid_argument(std::string(kind) + "=" + name + " is not one of " + all);
 }
 
 // Plan with the sizes it points to.
@@ -78,17 +86,22 @@ struct Settings {
     std::vector<int> mean_sizes, variance_sizes;
     Plan plan;
 
-    Settings(std::vector<int> mean, std::vector<int> variance, const std::string& activation)
+    Settings(std::size_t columns, std::vector<int> mean, std::vector<int> variance,
+             const std::string& activation)
         : mean_sizes(std::move(mean)), variance_sizes(std::move(variance)) {
         for (const auto* sizes : {&mean_sizes, &variance_sizes}) {
             if (sizes->size() < 2 || sizes->back() != 1)
                 throw std::invalid_argument("a network needs at least one layer and one output");
             for (std::size_t i = 0; i < sizes->size(); ++i)
                 if ((*sizes)[i] < (i ? 1 : 0)) throw std::invalid_argument("a layer without units");
+            // a constant has no inputs
+            if ((*sizes)[0] != 0 && std::size_t((*sizes)[0]) != columns)
+                throw std::invalid_argument("the networks' inputs are not the table's columns");
         }
+        plan.inputs = int(columns);
         plan.mean = {mean_sizes.data(), int(mean_sizes.size()) - 1};
         plan.variance = {variance_sizes.data(), int(variance_sizes.size()) - 1};
-        plan.activation = from_name<Activation>(activation, {"elu", "relu", "tanh", "silu"});
+        plan.activation = from_name<Activation>("activation", activation, activations);
     }
 
     std::int64_t parameters() const {
@@ -97,12 +110,6 @@ struct Settings {
             for (std::size_t i = 1; i < sizes->size(); ++i)
                 total += std::int64_t((*sizes)[i]) * ((*sizes)[i - 1] + 1);
         return total;
-    }
-
-    void check_columns(std::size_t columns) const {
-        if (std::size_t(mean_sizes[0]) != columns ||
-            (variance_sizes[0] != 0 && std::size_t(variance_sizes[0]) != columns))
-            throw std::invalid_argument("the networks' inputs are not the table's columns");
     }
 };
 
@@ -173,7 +180,7 @@ private:
 template <class T>
 nb::dict train_as(const Settings& settings, const Table& table,
                   const std::vector<std::pair<Rows64, Rows64>>& rows, const std::vector<Job>& jobs,
-                  int threads, bool record, const nb::object& progress) {
+                  double input_bound, int threads, bool record, const nb::object& progress) {
     const std::int64_t parameters = settings.parameters();
     const std::size_t n_jobs = jobs.size(), n_subsets = rows.size();
     const auto columns = std::size_t(table.columns);
@@ -191,7 +198,7 @@ nb::dict train_as(const Settings& settings, const Table& table,
         subsets.push_back({train.data(), valid.data(), std::int64_t(train.shape(0)),
                            std::int64_t(valid.shape(0))});
         scalings.push_back({x_mean.data() + s * columns, x_scale.data() + s * columns,
-                            y_mean.data() + s, y_scale.data() + s});
+                            y_mean.data() + s, y_scale.data() + s, input_bound});
     }
     std::vector<Result<T>> results;
     std::size_t at = 0;
@@ -232,13 +239,13 @@ nb::dict train(const Matrix& x, const Vector<double>& y,
                const std::optional<Vector<double>>& weight,
                const std::vector<std::pair<Rows64, Rows64>>& subsets, const std::vector<Job>& jobs,
                const std::vector<int>& mean_sizes, const std::vector<int>& var_sizes,
-               const std::string& activation, const std::string& objective, double beta,
-               std::int64_t batch_size, double clip_value, bool precise, int threads,
-               bool record_history, const nb::object& progress) {
-    Settings settings(mean_sizes, var_sizes, activation);
-    settings.check_columns(x.shape(1));
-    settings.plan.objective = from_name<Objective>(objective, {"nll", "beta-nll", "faithful"});
+               const std::string& activation, double input_bound, const std::string& objective,
+               double beta, std::int64_t batch_size, double clip_value, double beta2, bool precise,
+               int threads, bool record_history, const nb::object& progress) {
+    Settings settings(x.shape(1), mean_sizes, var_sizes, activation);
+    settings.plan.objective = from_name<Objective>("objective", objective, objectives);
     settings.plan.beta = beta;
+    settings.plan.beta2 = beta2;
     settings.plan.batch_size = batch_size;
     settings.plan.clip_value = clip_value;
     Table table = table_of(x);
@@ -261,16 +268,16 @@ nb::dict train(const Matrix& x, const Vector<double>& y,
         if (jobs[j].stage.epochs < 0) throw std::invalid_argument("negative epochs");
     }
     const auto as = precise ? train_as<double> : train_as<float>;
-    return as(settings, table, subsets, jobs, threads, record_history, progress);
+    return as(settings, table, subsets, jobs, input_bound, threads, record_history, progress);
 }
 
 template <class T>
 nb::tuple predict(const Matrix& x, const Square<T>& parameters, const Square<double>& x_mean,
                   const Square<double>& x_scale, const Vector<double>& y_mean,
                   const Vector<double>& y_scale, const std::vector<int>& mean_sizes,
-                  const std::vector<int>& var_sizes, const std::string& activation, int threads) {
-    Settings settings(mean_sizes, var_sizes, activation);
-    settings.check_columns(x.shape(1));
+                  const std::vector<int>& var_sizes, const std::string& activation,
+                  double input_bound, int threads) {
+    Settings settings(x.shape(1), mean_sizes, var_sizes, activation);
     const Table table = table_of(x);
     const std::size_t k = parameters.shape(0), d = x.shape(1);
     if (std::int64_t(parameters.shape(1)) != settings.parameters() || x_mean.shape(0) != k ||
@@ -284,7 +291,7 @@ nb::tuple predict(const Matrix& x, const Square<T>& parameters, const Square<dou
         scalings.push_back({const_cast<double*>(x_mean.data()) + i * d,
                             const_cast<double*>(x_scale.data()) + i * d,
                             const_cast<double*>(y_mean.data()) + i,
-                            const_cast<double*>(y_scale.data()) + i});
+                            const_cast<double*>(y_scale.data()) + i, input_bound});
     }
     const std::vector<std::size_t> shape{k, std::size_t(table.rows)};
     Owned<double> mean(shape), deviation(shape);
@@ -298,15 +305,15 @@ nb::tuple predict(const Matrix& x, const Square<T>& parameters, const Square<dou
 }
 
 Job make_job(const std::string& mode, std::int64_t subset, std::int64_t parent, std::uint64_t seed,
-             std::int64_t epochs, double learning_rate, bool cosine, double reg_mean,
-             double reg_var, bool init_var_bias, std::int64_t patience) {
+             std::int64_t epochs, double learning_rate, const std::string& schedule,
+             double reg_mean, double reg_var, bool init_var_bias, std::int64_t patience) {
     Job job;
     job.subset = subset;
     job.parent = parent;
-    job.stage.mode = from_name<Mode>(mode, {"warmup", "joint", "variance"});
+    job.stage.mode = from_name<Mode>("mode", mode, modes);
     job.stage.fresh = parent < 0;
     job.stage.init_var_bias = init_var_bias;
-    job.stage.cosine = cosine;
+    job.stage.schedule = from_name<Schedule>("schedule", schedule, schedules);
     job.stage.seed = seed;
     job.stage.epochs = epochs;
     job.stage.patience = patience;
@@ -324,17 +331,21 @@ NB_MODULE(_engine, m) {
     m.doc() = "The native engine of mvenet; mvenet.fleet is its only caller.";
     nb::class_<Job>(m, "Job", "One stage of one network on one subset of the rows.")
         .def(nb::new_(&make_job), nb::kw_only(), "mode"_a, "subset"_a, "parent"_a, "seed"_a,
-             "epochs"_a, "learning_rate"_a, "cosine"_a, "reg_mean"_a, "reg_var"_a,
+             "epochs"_a, "learning_rate"_a, "schedule"_a, "reg_mean"_a, "reg_var"_a,
              "init_var_bias"_a, "patience"_a);
     m.def("train", &train, nb::kw_only(), "x"_a, "y"_a, "weight"_a.none(), "subsets"_a, "jobs"_a,
-          "mean_sizes"_a, "var_sizes"_a, "activation"_a, "objective"_a, "beta"_a, "batch_size"_a,
-          "clip_value"_a, "precise"_a, "threads"_a, "record_history"_a, "progress"_a.none());
+          "mean_sizes"_a, "var_sizes"_a, "activation"_a, "input_bound"_a, "objective"_a, "beta"_a,
+          "batch_size"_a, "clip_value"_a, "beta2"_a, "precise"_a, "threads"_a, "record_history"_a,
+          "progress"_a.none());
     m.def("predict", &predict<float>, nb::kw_only(), "x"_a, "parameters"_a.noconvert(), "x_mean"_a,
           "x_scale"_a, "y_mean"_a, "y_scale"_a, "mean_sizes"_a, "var_sizes"_a, "activation"_a,
-          "threads"_a);
+          "input_bound"_a, "threads"_a);
     m.def("predict", &predict<double>, nb::kw_only(), "x"_a, "parameters"_a.noconvert(), "x_mean"_a,
           "x_scale"_a, "y_mean"_a, "y_scale"_a, "mean_sizes"_a, "var_sizes"_a, "activation"_a,
-          "threads"_a);
+          "input_bound"_a, "threads"_a);
+    m.def("activations", [] { return activations; }, "Names of the activations.");
+    m.def("objectives", [] { return objectives; }, "Names of the objectives.");
+    m.def("schedules", [] { return schedules; }, "Names of the schedules of the learning rate.");
     m.def("instruction_sets", &instruction_sets, "What this processor can run, best first.");
     m.def("instruction_set", [] { return std::string(chosen().name); }, "What is used now.");
     m.def(

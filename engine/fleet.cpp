@@ -17,8 +17,16 @@ namespace {
 // nothing overflows.
 constexpr double farthest = 1e6;
 
-template <class T> T standardised(double value, double mean, double scale) {
-    return T(std::clamp((value - mean) / scale, -farthest, farthest));
+double standardised(double value, double mean, double scale) {
+    return std::clamp((value - mean) / scale, -farthest, farthest);
+}
+
+// A number of column j as the networks see it.
+template <class T> T input(double value, int j, const Scaling& scaling) {
+    const double z = standardised(value, scaling.x_mean[j], scaling.x_scale[j]);
+    if (scaling.bound == INFINITY) return T(z);
+    const double part = z / scaling.bound;
+    return T(z / std::sqrt(1 + part * part));
 }
 
 double weight_of(const Table& table, std::int64_t row) {
@@ -90,10 +98,9 @@ template <class T> struct Prepared {
             for (std::int64_t i = 0; i < n; ++i) {
                 const std::int64_t row = indices[part][i];
                 for (int j = 0; j < d; ++j)
-                    x[part][std::size_t(i * d + j)] =
-                        standardised<T>(table.at(row, j), scaling.x_mean[j], scaling.x_scale[j]);
+                    x[part][std::size_t(i * d + j)] = input<T>(table.at(row, j), j, scaling);
                 y[part][std::size_t(i)] =
-                    standardised<T>(table.y[row], *scaling.y_mean, *scaling.y_scale);
+                    T(standardised(table.y[row], *scaling.y_mean, *scaling.y_scale));
                 total += weight_of(table, row);
             }
             if (table.weight) {
@@ -294,8 +301,7 @@ void predict_fleet(const Kernels& kernels, const Plan& plan, const Table& table,
             const std::int64_t count = std::min(piece, table.rows - start);
             for (std::int64_t i = 0; i < count; ++i)
                 for (int j = 0; j < d; ++j)
-                    x[std::size_t(i * d + j)] = standardised<T>(
-                        table.at(start + i, j), scaling.x_mean[j], scaling.x_scale[j]);
+                    x[std::size_t(i * d + j)] = input<T>(table.at(start + i, j), j, scaling);
             of_type<T>(kernels).predict(plan, parameters[network], x.data(), count, m.data(),
                                         v.data());
             const double scale = *scaling.y_scale;

@@ -42,9 +42,11 @@ struct Subset {
     std::int64_t n_train, n_valid;
 };
 
-// Where the statistics of a subset go: columns numbers each, and one.
+// Where the statistics of a subset go: columns numbers each, and one. Standardised inputs z are
+// bent to z / sqrt(1 + (z / bound)^2), which stays within the bound; infinity leaves them alone.
 struct Scaling {
     double *x_mean, *x_scale, *y_mean, *y_scale;
+    double bound;
 };
 
 // Where the result of a job goes; history has room for two numbers an epoch, or is null.

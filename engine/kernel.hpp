@@ -12,11 +12,22 @@
 
 namespace mvenet {
 
-enum class Activation { elu, relu, tanh, silu };
-enum class Objective { nll, beta_nll, faithful };
-
+// Each kind of choice is listed here once, with its name in Python; enums, bindings and the
+// switches that must know all of them follow from the list.
+#define MVENET_ACTIVATIONS(X) X(elu, "elu") X(relu, "relu") X(tanh, "tanh") X(silu, "silu")
+#define MVENET_OBJECTIVES(X) X(nll, "nll") X(beta_nll, "beta-nll") X(faithful, "faithful")
+// of the learning rate within a stage; both cosines fall to zero along half of one
+#define MVENET_SCHEDULES(X) \
+    X(constant, "constant") X(cosine, "cosine") X(ramp_cosine, "ramp-cosine")
 // warmup: the mean alone, variance exactly e. joint: both. variance: the mean stays as it is.
-enum class Mode { warmup, joint, variance };
+#define MVENET_MODES(X) X(warmup, "warmup") X(joint, "joint") X(variance, "variance")
+
+#define MVENET_FIRST(id, name) id,
+enum class Activation { MVENET_ACTIVATIONS(MVENET_FIRST) };
+enum class Objective { MVENET_OBJECTIVES(MVENET_FIRST) };
+enum class Schedule { MVENET_SCHEDULES(MVENET_FIRST) };
+enum class Mode { MVENET_MODES(MVENET_FIRST) };
+#undef MVENET_FIRST
 
 enum class Status : std::uint8_t { trained = 0, diverged = 1, interrupted = 2 };
 
@@ -29,6 +40,7 @@ struct Shape {
 
 // What all networks of a fleet have in common.
 struct Plan {
+    int inputs = 0;  // columns of a row; a network has as many inputs, or none
     Shape mean;
     Shape variance;
     Activation activation = Activation::elu;
@@ -36,6 +48,7 @@ struct Plan {
     double beta = 0.5;
     std::int64_t batch_size = 32;
     double clip_value = 5.0;  // infinity: no clipping
+    double beta2 = 0.999;     // decay of Adam's second moment
 };
 
 // One stage of one network.
@@ -43,7 +56,7 @@ struct Stage {
     Mode mode = Mode::joint;
     bool fresh = true;           // start from random weights, else from the parameters given
     bool init_var_bias = false;  // first set the variance's output bias from the residuals
-    bool cosine = false;         // the learning rate falls to zero along half a cosine
+    Schedule schedule = Schedule::constant;
     std::uint64_t seed = 0;
     std::int64_t epochs = 1;
     std::int64_t patience = 0;  // epochs without improvement; 0: no early stopping

@@ -117,6 +117,7 @@ template <class T, Activation A> MVENET_INLINE Vec<T> activate(Vec<T> z, Vec<T>&
         slope = one - value * value;
         return value;
     } else {
+        static_assert(A == Activation::silu, "an activation without a formula");
         const Vec<T> gate = one / (exponential<T>(-z) + one);
         const Vec<T> value = z * gate;
         slope = gate + value * (one - gate);
@@ -198,16 +199,10 @@ public:
                     store<T>(layer.value + m * block_rows + n * lanes<T>, v);
                 });
             if (l + 1 < layers_) switch (activation_) {
-                    case Activation::elu: bend<Activation::elu, Training>(layer, x.vectors); break;
-                    case Activation::relu:
-                        bend<Activation::relu, Training>(layer, x.vectors);
-                        break;
-                    case Activation::tanh:
-                        bend<Activation::tanh, Training>(layer, x.vectors);
-                        break;
-                    case Activation::silu:
-                        bend<Activation::silu, Training>(layer, x.vectors);
-                        break;
+#define MVENET_CASE(id, name) \
+    case Activation::id: bend<Activation::id, Training>(layer, x.vectors); break;
+                    MVENET_ACTIVATIONS(MVENET_CASE)
+#undef MVENET_CASE
                 }
             input = layer.value;
         }

@@ -84,8 +84,7 @@ public:
             const Control& control)
         : plan_(plan), stage_(stage), train_(train), valid_(valid), control_(control),
           trains_mean_(stage.mode != Mode::variance), trains_variance_(stage.mode != Mode::warmup),
-          gather_(plan.mean.sizes[0], arena_),
-          mean_(plan.mean, plan.activation, trains_mean_, arena_),
+          gather_(plan.inputs, arena_), mean_(plan.mean, plan.activation, trains_mean_, arena_),
           variance_(plan.variance, plan.activation, trains_variance_, arena_) {}
 
     Outcome run(T* parameters, float* history) {
@@ -93,7 +92,7 @@ public:
         const std::int64_t n = train_.n;
         const std::int64_t batches = (n + plan_.batch_size - 1) / plan_.batch_size;
         const bool stops_early = stage_.patience > 0 && valid_.n > 0;
-        StepSize step_size(stage_.learning_rate, stage_.cosine, stage_.epochs * batches);
+        StepSize step_size(stage_, plan_.beta2, stage_.epochs * batches);
         Random random(stage_.seed,
                       stage_.mode == Mode::warmup ? Stream::warmup_batches : Stream::batches);
         std::int32_t* order = arena_.array<std::int32_t>(n);
@@ -169,7 +168,7 @@ private:
         for (std::int64_t at = begin; at < end && !stopped(); at += block_rows) {
             const int count = int(end - at < block_rows ? end - at : block_rows);
             for (std::int64_t i = at + count; i < at + 2 * block_rows && i < n; ++i)
-                __builtin_prefetch(train_.x + std::int64_t(order[i]) * plan_.mean.sizes[0]);
+                __builtin_prefetch(train_.x + std::int64_t(order[i]) * plan_.inputs);
             const Block<T> x = gather_(train_, order, at, count);
             if (trains_mean_) mean_.template forward<true>(x);
             if (trains_variance_) variance_.template forward<true>(x);
@@ -219,9 +218,9 @@ private:
             const std::ptrdiff_t weights = std::ptrdiff_t(layer.out) * layer.in_padded;
             const T clip = T(plan_.clip_value);
             adam<T>(layer.weight, layer.weight_gradient, moments + at, second + at, weights,
-                    penalty, clip, step);
+                    penalty, clip, step, plan_.beta2);
             adam<T>(layer.bias, layer.bias_gradient, moments + at + weights, second + at + weights,
-                    layer.out_padded, T(0), clip, step);
+                    layer.out_padded, T(0), clip, step, plan_.beta2);
         }
     }
 
@@ -312,7 +311,7 @@ void predict(const Plan& plan, const T* parameters, const T* x, std::int64_t n, 
     Perceptron<T> mean_net(plan.mean, plan.activation, false, arena);
     Perceptron<T> variance_net(plan.variance, plan.activation, false, arena);
     variance_net.unpack(mean_net.unpack(parameters));
-    Gatherer<T> gather(plan.mean.sizes[0], arena);
+    Gatherer<T> gather(plan.inputs, arena);
     Rows<T> rows;
     rows.x = x;
     rows.n = n;

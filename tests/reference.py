@@ -79,24 +79,28 @@ def shuffle(perm, rng):
 class Net:
     """Two perceptrons over the same inputs.
 
-    ``hidden_var=()`` is a linear log-variance, ``None`` a constant one (no inputs, only a bias).
+    ``hidden_var=()`` is a linear log-variance, ``None`` a constant one (no inputs, only a bias);
+    the same for the mean.
     """
 
     n_inputs: int
-    hidden_mean: tuple[int, ...]
+    hidden_mean: tuple[int, ...] | None
     hidden_var: tuple[int, ...] | None
     activation: str = "elu"
 
     @property
     def mean_shapes(self):
         """Shape (out, in) of each weight matrix of the mean network."""
-        return list(zip((*self.hidden_mean, 1), (self.n_inputs, *self.hidden_mean), strict=True))
+        return self._shapes(self.hidden_mean)
 
     @property
     def var_shapes(self):
-        if self.hidden_var is None:
+        return self._shapes(self.hidden_var)
+
+    def _shapes(self, hidden):
+        if hidden is None:
             return [(1, 0)]
-        return list(zip((*self.hidden_var, 1), (self.n_inputs, *self.hidden_var), strict=True))
+        return list(zip((*hidden, 1), (self.n_inputs, *hidden), strict=True))
 
     @property
     def n_mean(self):
@@ -266,18 +270,20 @@ class Scaling:
     x_scale: np.ndarray
     y_mean: float
     y_scale: float
+    input_bound: float = np.inf
 
     def apply(self, X, y):
-        return (X - self.x_mean) / self.x_scale, (y - self.y_mean) / self.y_scale
+        z = (X - self.x_mean) / self.x_scale
+        return z / np.sqrt(1 + (z / self.input_bound) ** 2), (y - self.y_mean) / self.y_scale
 
 
-def standardise(X, y, w=None):
+def standardise(X, y, w=None, input_bound=np.inf):
     """Standardised training rows X, y, and the `Scaling` for all other rows of this network."""
     w, A = unit_mean(w, len(y)), np.column_stack([X, y])
     mean = np.average(A, axis=0, weights=w)
     scale = np.sqrt(np.average((A - mean) ** 2, axis=0, weights=w))
     scale[A.max(axis=0) == A.min(axis=0)] = 1
-    scaling = Scaling(mean[:-1], scale[:-1], mean[-1], scale[-1])
+    scaling = Scaling(mean[:-1], scale[:-1], mean[-1], scale[-1], input_bound)
     return *scaling.apply(X, y), scaling
 
 
@@ -295,13 +301,18 @@ def rate(learning_rate, schedule, t, n_steps):
         return learning_rate
     if schedule == "cosine":
         return learning_rate * 0.5 * (1 + cos(pi * (t - 1) / n_steps))
+    if schedule == "ramp-cosine":
+        ramp = n_steps // 20
+        if t <= ramp:
+            return learning_rate * t / (ramp + 1)
+        return rate(learning_rate, "cosine", t - ramp, n_steps - ramp)
     raise ValueError(f"schedule={schedule!r} is unknown")
 
 
 def train_stage(
     net, theta, X, y, w=None, X_val=None, y_val=None, w_val=None, *, mode, epochs,
     objective="nll", beta=0.5, batch_size=32, learning_rate=1e-3, schedule="constant",
-    clip_value=5.0, reg_mean=0.0, reg_var=0.0, seed=0, init_var_bias=False, patience=0,
+    clip_value=5.0, beta2=0.999, reg_mean=0.0, reg_var=0.0, seed=0, init_var_bias=False, patience=0,
 ):  # fmt: skip
     """Train for one stage on standardised rows.
 
@@ -333,9 +344,9 @@ def train_stage(
             g = gradient(net, theta, Xb, yb, wb, objective, beta, mode, reg_mean, reg_var)
             g = np.clip(g, -clip_value, clip_value)
             t += 1
-            a = rate(learning_rate, schedule, t, n_steps) * sqrt(1 - 0.999**t) / (1 - 0.9**t)
+            a = rate(learning_rate, schedule, t, n_steps) * sqrt(1 - beta2**t) / (1 - 0.9**t)
             m = 0.9 * m + 0.1 * g
-            v = 0.999 * v + 0.001 * g**2
+            v = beta2 * v + (1 - beta2) * g**2
             theta[trained] -= (a * m / (np.sqrt(v) + 1e-7))[trained]
         history["loss"].append(loss)
 

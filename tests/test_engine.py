@@ -54,7 +54,9 @@ def judge(X, y, w, stages, arch, training, seed=7, valid=0):
     theta = ref.initial(net, seed)
     n = len(y) - valid
     part = (lambda a: None) if w is None else (lambda a: a)
-    Xs, ys, scaling = ref.standardise(X[:n], y[:n], part(w)[:n] if w is not None else None)
+    Xs, ys, scaling = ref.standardise(
+        X[:n], y[:n], part(w)[:n] if w is not None else None, arch.input_bound
+    )
     Xv, yv = scaling.apply(X[n:], y[n:])
     history = []
     for stage in stages:
@@ -75,6 +77,7 @@ def judge(X, y, w, stages, arch, training, seed=7, valid=0):
             learning_rate=stage.learning_rate,
             schedule=stage.schedule,
             clip_value=training.clip_value,
+            beta2=training.beta2,
             reg_mean=stage.reg_mean,
             reg_var=stage.reg_var,
             seed=seed,
@@ -94,7 +97,7 @@ def assert_same(X, y, w, stages, arch, training, valid=0, rtol=1e-8):
         np.testing.assert_allclose(got[:, 0], expected["loss"], rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(got[:, 1], expected["validation"], rtol=1e-5, atol=1e-6)
     mean, std = result.networks.predict(X)
-    mu, s = ref.forward(net, theta, (X - scaling.x_mean) / scaling.x_scale)
+    mu, s = ref.forward(net, theta, scaling.apply(X, y)[0])
     np.testing.assert_allclose(mean[0], scaling.y_mean + scaling.y_scale * mu, rtol=1e-8)
     np.testing.assert_allclose(std[0], scaling.y_scale * np.sqrt(ref.variance(s)), rtol=1e-8)
 
@@ -113,8 +116,8 @@ def strategy(name, epochs=4, **settings):
 STRATEGIES = ["no-warmup", "warmup", "warmup-fixed-mean"]
 
 
-@pytest.mark.parametrize("activation", ["elu", "relu", "tanh", "silu"])
-@pytest.mark.parametrize("objective", ["nll", "beta-nll", "faithful"])
+@pytest.mark.parametrize("activation", _engine.activations())
+@pytest.mark.parametrize("objective", _engine.objectives())
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_every_objective_activation_and_strategy(simd, objective, activation, name):
     X, y, w = table(weights=True)
@@ -123,7 +126,7 @@ def test_every_objective_activation_and_strategy(simd, objective, activation, na
     assert_same(X, y, w, strategy(name), arch, training)
 
 
-@pytest.mark.parametrize("hidden_mean", [(), (1,), (8,), (17, 3), (40, 20), (5, 6, 7, 8)])
+@pytest.mark.parametrize("hidden_mean", [None, (), (1,), (8,), (17, 3), (40, 20), (5, 6, 7, 8)])
 @pytest.mark.parametrize("hidden_var", [None, (), (1,), (33, 4)])
 def test_every_architecture(simd, hidden_mean, hidden_var):
     X, y, _ = table()
@@ -147,13 +150,32 @@ def test_every_number_of_inputs(simd, d):
     assert_same(X, y, None, strategy("warmup"), arch, Training(batch_size=16, clip_value=5.0))
 
 
-@pytest.mark.parametrize("schedule", ["constant", "cosine"])
+@pytest.mark.parametrize("schedule", _engine.schedules())
 @pytest.mark.parametrize("clip_value", [0.02, 5.0, np.inf])
 def test_schedules_and_clipping(simd, schedule, clip_value):
     X, y, _ = table()
     arch, training = Architecture((6,), (4,)), Training(batch_size=16, clip_value=clip_value)
     stages = strategy("warmup", schedule=schedule, learning_rate=0.05)
     assert_same(X, y, None, stages, arch, training)
+
+
+@pytest.mark.parametrize("input_bound", [0.5, 4.0])
+@pytest.mark.parametrize("beta2", [0.95, 0.999])
+def test_bounded_inputs_and_the_second_beta(simd, input_bound, beta2):
+    X, y, w = table(weights=True)
+    X[3] = 1e5  # far outside
+    arch, training = Architecture((6,), (4,), input_bound=input_bound), Training(beta2=beta2)
+    assert_same(X, y, w, strategy("warmup"), arch, training)
+
+
+def test_a_constant_mean_stays_where_it_is_in_a_stage_of_the_variance(simd):
+    X, y, _ = table()
+    arch = Architecture(None, (6, 4), "silu")
+    stage = Stage("variance", 4, 0.01, init_var_bias=True)
+    assert_same(X, y, None, [stage], arch, Training(batch_size=16))
+    result = engine(X, y, None, [stage], arch, Training(batch_size=16))
+    assert result.networks.parameters[0, 0] == 0
+    np.testing.assert_allclose(result.networks.predict(X)[0], y.mean(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -196,7 +218,7 @@ def test_a_row_is_predicted_alike_wherever_it_stands(simd):
     X, y, _ = table(n=60, d=13)
     rng = np.random.default_rng(1)
     big = rng.normal(3, 2, (9001, 13))
-    for activation, precise in itertools.product(["elu", "relu", "tanh", "silu"], [False, True]):
+    for activation, precise in itertools.product(_engine.activations(), [False, True]):
         arch = Architecture(activation=activation)
         nets = engine(X, y, None, strategy("warmup"), arch, Training(), precise=precise).networks
         mean, std = (a[0] for a in nets.predict(big, threads=2))
@@ -208,7 +230,7 @@ def test_a_row_is_predicted_alike_wherever_it_stands(simd):
 
 def test_far_away_rows_give_finite_predictions(simd):
     X, y, _ = table(n=60)
-    for activation in ("elu", "relu", "tanh", "silu"):
+    for activation in _engine.activations():
         arch = Architecture((40, 20, 20, 20), (40, 20, 20), activation)
         nets = engine(X, y, None, strategy("warmup"), arch, Training(), precise=False).networks
         far = np.array([[s * 10.0**e] * 3 for e in range(0, 308, 7) for s in (-1, 1)])

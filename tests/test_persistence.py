@@ -9,6 +9,7 @@ import copy
 import dataclasses
 import io
 import json
+import math
 import os
 import pickle
 import random
@@ -632,7 +633,7 @@ def test_networks_that_training_cannot_have_made(
 @pytest.mark.parametrize(
     ("attribute", "value", "reason"),
     [
-        ("hidden_mean", None, "hidden_mean that is no tuple"),
+        ("hidden_mean", None, "parameters is not a block"),
         ("hidden_mean", [5], "hidden_mean that is no tuple"),
         ("hidden_mean", (-4,), "hidden_mean"),
         ("hidden_mean", (0,), "hidden_mean"),
@@ -647,6 +648,10 @@ def test_networks_that_training_cannot_have_made(
         ("hidden_var", "40", "hidden_var that is no tuple"),
         ("activation", "sine", "activation"),
         ("activation", 3, "activation"),
+        ("input_bound", 0.0, "input_bound"),
+        ("input_bound", -2.0, "input_bound"),
+        ("input_bound", math.nan, "input_bound"),
+        ("input_bound", "3", "input_bound"),
     ],
 )
 def test_architectures_that_do_not_fit(

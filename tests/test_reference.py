@@ -9,10 +9,19 @@ import reference as ref
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
-OBJECTIVES = ("nll", "beta-nll", "faithful")
-ACTIVATIONS = ("elu", "relu", "tanh", "silu")
+from mvenet import _engine
+
+OBJECTIVES = _engine.objectives()
+ACTIVATIONS = _engine.activations()
 MODES = ("warmup", "joint", "variance")
-ARCHITECTURES = (((5, 3), (4, 2)), ((5,), (3, 4, 2)), ((5, 3), ()), ((4,), None), ((), (3,)))
+ARCHITECTURES = (
+    ((5, 3), (4, 2)),
+    ((5,), (3, 4, 2)),
+    ((5, 3), ()),
+    ((4,), None),
+    ((), (3,)),
+    (None, (3, 2)),
+)
 
 
 def data(n=23, d=3, seed=0):

@@ -14,7 +14,7 @@ class Job:
         seed: int,
         epochs: int,
         learning_rate: float,
-        cosine: bool,
+        schedule: str,
         reg_mean: float,
         reg_var: float,
         init_var_bias: bool,
@@ -31,10 +31,12 @@ def train(
     mean_sizes: Sequence[int],
     var_sizes: Sequence[int],
     activation: str,
+    input_bound: float,
     objective: str,
     beta: float,
     batch_size: int,
     clip_value: float,
+    beta2: float,
     precise: bool,
     threads: int,
     record_history: bool,
@@ -51,8 +53,12 @@ def predict(
     mean_sizes: Sequence[int],
     var_sizes: Sequence[int],
     activation: str,
+    input_bound: float,
     threads: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def activations() -> list[str]: ...
+def objectives() -> list[str]: ...
+def schedules() -> list[str]: ...
 def instruction_sets() -> list[str]: ...
 def instruction_set() -> str: ...
 def fma_peak(seconds: float = 0.3) -> float: ...

@@ -142,7 +142,7 @@ class DistributionRegressor(PredictsDistribution, RegressorMixin, BaseEstimator)
 class NetworkSettings(DistributionRegressor):
     """The parameters that say how networks are built and trained, and what follows from them."""
 
-    hidden_mean: tuple[int, ...]
+    hidden_mean: tuple[int, ...] | None
     hidden_var: tuple[int, ...] | None
     activation: str
     strategy: str
@@ -162,17 +162,17 @@ class NetworkSettings(DistributionRegressor):
     verbose: int
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's own form)
-        "hidden_mean": ["array-like"],
+        "hidden_mean": ["array-like", None],
         "hidden_var": ["array-like", None],
-        "activation": [StrOptions({"elu", "relu", "tanh", "silu"})],
+        "activation": [StrOptions(set(fleet.ACTIVATIONS))],
         "strategy": [StrOptions({"no-warmup", "warmup", "warmup-fixed-mean"})],
-        "objective": [StrOptions({"nll", "beta-nll", "faithful"})],
+        "objective": [StrOptions(set(fleet.OBJECTIVES))],
         "beta": [Interval(Real, 0, 1, closed="both")],
         "epochs": [Interval(Integral, 1, 10**8, closed="both"), StrOptions({"auto"})],
         "warmup_epochs": [Interval(Integral, 1, 10**8, closed="both"), StrOptions({"auto"})],
         "batch_size": [Interval(Integral, 1, 2**31 - 1, closed="both")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "schedule": [StrOptions({"constant", "cosine"})],
+        "schedule": [StrOptions(set(fleet.SCHEDULES))],
         "clip_value": [Interval(Real, 0, None, closed="neither"), None],
         "n_members": [Interval(Integral, 1, None, closed="left")],
         "early_stopping": ["boolean"],
@@ -235,7 +235,7 @@ class NetworkSettings(DistributionRegressor):
     def _architecture(self) -> recipes.Architecture:
         return recipes.Architecture(
             hidden_units("hidden_mean", self.hidden_mean),
-            None if self.hidden_var is None else hidden_units("hidden_var", self.hidden_var),
+            hidden_units("hidden_var", self.hidden_var),
             self.activation,
         )
 
@@ -342,8 +342,10 @@ def _forgiven(
         return [ConvergenceWarning(str(error))]
 
 
-def hidden_units(name: str, value: Any) -> tuple[int, ...]:
-    """Check a parameter such as ``hidden_mean`` and return it as a tuple of int."""
+def hidden_units(name: str, value: Any) -> tuple[int, ...] | None:
+    """Check a parameter such as ``hidden_mean`` and return it as a tuple of int, or None."""
+    if value is None:
+        return None
     units = tuple(value) if isinstance(value, tuple | list | np.ndarray) else (None,)
     whole = (isinstance(u, int | np.integer) and not isinstance(u, bool) for u in units)
     if not all(whole) or not all(1 <= u <= 65536 for u in units):

@@ -23,6 +23,9 @@ from mvenet import _engine
 from mvenet.recipes import Architecture, Stage, Training
 
 __all__ = [
+    "ACTIVATIONS",
+    "OBJECTIVES",
+    "SCHEDULES",
     "Fleet",
     "Network",
     "Networks",
@@ -32,6 +35,11 @@ __all__ = [
     "planned_steps",
     "train",
 ]
+
+# What the engine knows, by name: the only lists of them in Python.
+ACTIVATIONS = tuple(_engine.activations())
+OBJECTIVES = tuple(_engine.objectives())
+SCHEDULES = tuple(_engine.schedules())
 
 Rows = NDArray[np.int64]
 Progress = Callable[[int], object]
@@ -91,6 +99,7 @@ class Networks:
             mean_sizes=mean_sizes,
             var_sizes=var_sizes,
             activation=self.architecture.activation,
+            input_bound=self.architecture.input_bound,
             threads=threads,
         )
 
@@ -191,10 +200,12 @@ def train(
         mean_sizes=mean_sizes,
         var_sizes=var_sizes,
         activation=architecture.activation,
+        input_bound=architecture.input_bound,
         objective=training.objective,
         beta=training.beta,
         batch_size=training.batch_size,
         clip_value=training.clip_value,
+        beta2=training.beta2,
         precise=precise,
         threads=threads,
         record_history=record_history,
@@ -270,7 +281,7 @@ def _engine_job(job: _Job) -> _engine.Job:
         seed=job.seed,
         epochs=stage.epochs,
         learning_rate=stage.learning_rate,
-        cosine=stage.schedule == "cosine",
+        schedule=stage.schedule,
         reg_mean=stage.reg_mean,
         reg_var=stage.reg_var,
         init_var_bias=stage.init_var_bias,

@@ -175,6 +175,7 @@ def _graph(model: DistributionRegressor) -> _Graph:
     graph, networks = _Graph(), model.networks_
     centred = graph("Sub", graph.double("X"), networks.x_mean[:, None])
     x = graph.within(graph("Div", centred, networks.x_scale[:, None]), FARTHEST)
+    x = _bounded(graph, x, networks.architecture.input_bound)
     mean, log_variance = (
         _perceptron(graph, x, layers, networks.architecture.activation)
         for layers in _layers(networks)
@@ -183,6 +184,14 @@ def _graph(model: DistributionRegressor) -> _Graph:
     # An infinite exponential is a variance like any other that is too large.
     _moments(graph, graph.within(mean, FARTHEST), graph("Min", variance, FARTHEST**2), model)
     return graph
+
+
+def _bounded(graph: _Graph, x: str, bound: float) -> str:
+    """Inputs as the networks see them: x / sqrt(1 + (x / bound)²)."""
+    if bound == np.inf:
+        return x
+    part = graph("Div", x, bound)
+    return graph("Div", x, graph("Sqrt", graph("Add", graph("Mul", part, part), 1.0)))
 
 
 def _layers(networks: Networks) -> Iterator[list[Layer]]:
@@ -194,7 +203,7 @@ def _layers(networks: Networks) -> Iterator[list[Layer]]:
             middle = start + n_in * n_out
             end = middle + n_out
             weights = parameters[:, start:middle].reshape(k, n_out, n_in).swapaxes(1, 2)
-            if n_in == 0:  # a constant variance: linear, with weights zero
+            if n_in == 0:  # a constant: linear, with weights zero
                 weights = np.zeros((1, d, n_out), parameters.dtype)
             layers.append((weights, parameters[:, None, middle:end]))
             start = end
@@ -220,7 +229,9 @@ def _activated(graph: _Graph, z: str, activation: str) -> str:
     positive = graph("Max", z, 0.0)
     if activation == "relu":
         return positive
-    return graph("Add", positive, graph("Sub", graph("Exp", graph("Min", z, 0.0)), 1.0))
+    if activation == "elu":
+        return graph("Add", positive, graph("Sub", graph("Exp", graph("Min", z, 0.0)), 1.0))
+    raise NotImplementedError(f"activation={activation!r} has no ONNX nodes yet")
 
 
 def _moments(graph: _Graph, mean: str, variance: str, model: DistributionRegressor) -> None:

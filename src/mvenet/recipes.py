@@ -21,28 +21,37 @@ Mode = Literal["warmup", "joint", "variance"]
 class Architecture:
     """The two networks: hidden units of the mean, of the log-variance, and the activation.
 
-    ``hidden_var=()`` is a log-variance linear in the inputs, ``hidden_var=None`` a constant.
+    ``hidden_var=()`` is a log-variance linear in the inputs, ``hidden_var=None`` a constant; the
+    same for the mean. A standardised input z enters as z / sqrt(1 + (z / ``input_bound``)²), which
+    never leaves ±``input_bound``; infinity leaves it as it is.
     """
 
-    hidden_mean: tuple[int, ...] = (40, 20)
+    hidden_mean: tuple[int, ...] | None = (40, 20)
     hidden_var: tuple[int, ...] | None = (40, 20)
     activation: str = "elu"
+    input_bound: float = math.inf
 
     def sizes(self, n_inputs: int) -> tuple[list[int], list[int]]:
         """Layer sizes of both networks, inputs first, the single output last."""
-        mean = [n_inputs, *self.hidden_mean, 1]
-        variance = [0, 1] if self.hidden_var is None else [n_inputs, *self.hidden_var, 1]
+        mean, variance = (
+            [0, 1] if hidden is None else [n_inputs, *hidden, 1]
+            for hidden in (self.hidden_mean, self.hidden_var)
+        )
         return mean, variance
 
 
 @dataclass(frozen=True)
 class Training:
-    """What all networks of a fleet have in common besides their architecture."""
+    """What all networks of a fleet have in common besides their architecture.
+
+    ``beta`` belongs to the objective "beta-nll"; ``beta2`` is the decay of Adam's second moment.
+    """
 
     objective: str = "nll"
     beta: float = 0.5
     batch_size: int = 32
     clip_value: float = math.inf
+    beta2: float = 0.999
 
 
 @dataclass(frozen=True)
@@ -51,7 +60,9 @@ class Stage:
 
     ``mode`` is ``"warmup"`` (the mean alone, variance exactly constant), ``"joint"`` or
     ``"variance"`` (the mean stays as it is). ``init_var_bias`` starts the variance at the mean
-    squared residual. ``patience`` > 0 stops early on the validation rows.
+    squared residual. ``patience`` > 0 stops early on the validation rows. ``schedule`` is
+    "constant"; "cosine": the learning rate falls to zero along half a cosine; or "ramp-cosine": it
+    first rises from zero over a twentieth of the stage's steps.
     """
 
     mode: Mode

@@ -27,8 +27,9 @@ class MVERegressor(NetworkSettings):
 
     Parameters
     ----------
-    hidden_mean : tuple of int, default=(40, 20)
-        Hidden units of the mean network, a number a layer; ``()`` is a linear mean.
+    hidden_mean : tuple of int or None, default=(40, 20)
+        Hidden units of the mean network, a number a layer; ``()`` is a linear mean, None a
+        constant.
     hidden_var : tuple of int or None, default=(40, 20)
         The same for the log-variance; ``()`` is linear in the inputs, None a constant.
     activation : {"elu", "relu", "tanh", "silu"}, default="elu"
@@ -56,8 +57,9 @@ class MVERegressor(NetworkSettings):
         Rows in a gradient step.
     learning_rate : float, default=1e-2
         Of Adam, at the start of each stage.
-    schedule : {"cosine", "constant"}, default="cosine"
-        Whether the learning rate falls to zero along half a cosine within each stage.
+    schedule : {"cosine", "ramp-cosine", "constant"}, default="cosine"
+        Within each stage, the learning rate falls to zero along half a cosine; does so after
+        rising from zero over the first twentieth of the steps; or stays.
     clip_value : float or None, default=5.0
         Limit on each element of the gradient.
     n_members : int, default=1
@@ -114,7 +116,7 @@ class MVERegressor(NetworkSettings):
 
     def __init__(
         self,
-        hidden_mean: tuple[int, ...] = (40, 20),
+        hidden_mean: tuple[int, ...] | None = (40, 20),
         hidden_var: tuple[int, ...] | None = (40, 20),
         activation: str = "elu",
         strategy: str = "warmup",

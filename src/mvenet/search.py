@@ -138,7 +138,7 @@ n_iter_no_change, n_jobs, random_state, verbose
         scale: bool = True,
         scoring: str = "nll",
         n_members: int = 4,
-        hidden_mean: tuple[int, ...] = (40, 20),
+        hidden_mean: tuple[int, ...] | None = (40, 20),
         hidden_var: tuple[int, ...] | None = (40, 20),
         activation: str = "elu",
         strategy: str = "warmup",

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from mvenet.base import DistributionRegressor, hidden_units
-from mvenet.fleet import Networks
+from mvenet.fleet import ACTIVATIONS, Networks
 from mvenet.persistence.archive import Members, RefusalError, parsed, printable, require
 from mvenet.recipes import Architecture
 
@@ -216,11 +216,12 @@ def check_networks(networks: Any) -> None:
     _check_fields(architecture, Architecture)
     for name in ("hidden_mean", "hidden_var"):
         units = getattr(architecture, name)
-        if units is not None or name == "hidden_mean":
-            require(isinstance(units, tuple), f"has a {name} that is no tuple")
-            require(hidden_units(name, units) == units, f"has a {name} that makes no sense")
-    known = architecture.activation in ("elu", "relu", "tanh", "silu")
+        require(units is None or isinstance(units, tuple), f"has a {name} that is no tuple")
+        require(hidden_units(name, units) == units, f"has a {name} that makes no sense")
+    known = architecture.activation in ACTIVATIONS
     require(known, "has an activation that mvenet does not know")
+    bound = architecture.input_bound
+    require(isinstance(bound, float) and bound > 0, "has an input_bound that is not positive")
 
     shape = np.shape(networks.x_mean)
     require(len(shape) == 2 and min(shape) > 0, "has networks without inputs, or none at all")
@@ -239,7 +240,11 @@ def check_networks(networks: Any) -> None:
 
 
 def _check_fields(thing: Any, wanted: type) -> None:
-    """Refuse anything but an object of that dataclass, with its fields and no others."""
+    """Refuse anything but an object of that dataclass, with its fields and no others.
+
+    Those with a default may be missing: the file may be older than they are.
+    """
     fields = {field.name for field in dataclasses.fields(wanted)}
-    same = type(thing) is wanted and set(vars(thing)) == fields
+    needed = {f.name for f in dataclasses.fields(wanted) if f.default is dataclasses.MISSING}
+    same = type(thing) is wanted and needed <= set(vars(thing)) <= fields
     require(same, f"has something else in the place of {wanted.__name__}")
