@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-ENGINE := $(wildcard engine/*) CMakeLists.txt pyproject.toml
+# What an editable installation depends on: the engine, and which packages there are.
+ENGINE := $(wildcard engine/*) CMakeLists.txt pyproject.toml $(wildcard src/mvenet/*/__init__.py)
 
 .PHONY: demo test test-slow lint format bench bench-search bench-alternatives bench-command scaling default paper-figures paper-tables \
     paper-theory fuzz sanitize emulate clean

@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mvenet import MVERegressor, MVERegressorCV, Normal, datasets, metrics
-from mvenet.forecast import forecast
+from mvenet.predictive import predictive_distribution
 
 RESULTS = Path(__file__).with_name("alternatives.csv")
 FIELDS = ("set", "fold", "model", "rmse", "nll", "crps", "coverage", "width", "seconds")
@@ -77,7 +77,7 @@ def gaussian_process(X, y, X_new, y_new):
     kernel = ConstantKernel() * RBF(np.ones(X.shape[1])) + WhiteKernel()
     process = GaussianProcessRegressor(kernel, normalize_y=True, random_state=0)
     model = make_pipeline(StandardScaler(), process).fit(X, y)
-    return of_distribution(y_new, forecast(model, X_new))
+    return of_distribution(y_new, predictive_distribution(model, X_new))
 
 
 def ngboost(X, y, X_new, y_new):

@@ -18,7 +18,7 @@ import records
 from sklearn.model_selection import KFold
 
 from mvenet import MVERegressorCV, datasets, metrics
-from mvenet.base import fit_together
+from mvenet._estimator import fit_together
 
 RESULTS = Path(__file__).with_name("search.csv")
 SETS = ("yacht", "boston", "energy", "concrete", "wine_red", "kin8nm", "protein")

@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from mvenet import MVERegressorCV, _engine, datasets, recipes
-from mvenet.rounds import estimate
+from mvenet._plan import estimate
 
 HERE = Path(__file__).parent
 

@@ -11,10 +11,9 @@ PAGE = Path(__file__).with_name("api.md")
 MODULES = {
     "mvenet": ["MVERegressor", "MVERegressorCV", "CalibratedRegressor", "Normal", "NormalMixture"],
     "mvenet.recipes": ["PAPER", "DEFAULT"],
-    "mvenet.comparison": ["compare_strategies", "strategy_arms", "plan_comparison"],
-    "mvenet.outcome": ["Comparison"],
+    "mvenet.comparison": ["compare_strategies", "strategy_arms", "plan_comparison", "Comparison"],
     "mvenet.metrics": None,
-    "mvenet.forecast": None,
+    "mvenet.predictive": None,
     "mvenet.plots": None,
     "mvenet.persistence": None,
     "mvenet.onnx": ["export"],

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvenet import MVERegressor
-from mvenet.base import DivergedError
+from mvenet._estimator import DivergedError
 from mvenet.datasets import Sample
 
 Array = NDArray[np.float64]

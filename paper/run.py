@@ -18,7 +18,7 @@ from sklearn.model_selection import KFold
 
 from mvenet import MVERegressorCV, compare_strategies, datasets, recipes
 from mvenet.comparison import plan_comparison, strategy_arms
-from mvenet.store import Store
+from mvenet.comparison._store import Store
 
 HERE = Path(__file__).parent
 DATASETS = ("yacht", "boston", "energy", "concrete", "wine_red", "kin8nm", "protein")

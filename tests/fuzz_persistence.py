@@ -41,7 +41,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from mvenet import MVERegressor, MVERegressorCV
-from mvenet.persistence import archive, audit, load, save
+from mvenet.persistence import _archive as archive
+from mvenet.persistence import _audit as audit
+from mvenet.persistence import load, save
 
 PATIENCE = 30  # seconds a case
 MEMORY = 500  # MB above the start, for the whole run

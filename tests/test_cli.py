@@ -24,8 +24,9 @@ pytest.importorskip("skops")
 pytest.importorskip("rich")
 
 import mvenet  # noqa: E402
-from mvenet import cli, comparison, demo, diagnosis, persistence, workflow  # noqa: E402
-from mvenet.table import reading  # noqa: E402
+from mvenet import cli, comparison, persistence, predictive, workflow  # noqa: E402
+from mvenet.cli import _demo, _doctor  # noqa: E402
+from mvenet.table import _files  # noqa: E402
 
 COMMANDS = ("fit", "predict", "evaluate", "compare", "export", "info", "doctor", "demo")
 SMALL = ("--no-search", "--members", "1")
@@ -328,7 +329,7 @@ def test_predict_in_parts_is_the_same_to_the_bit(run, here, monkeypatch, rows):
     frame.to_csv("new.csv", index=False)
     command = ("predict", "houses.mve", "new.csv", "--interval", 0.9, "--quantile", 0.025)
     assert run(*command, "-o", "whole.csv").code == 0
-    monkeypatch.setattr(reading, "CHUNK_ROWS", rows)
+    monkeypatch.setattr(_files, "CHUNK_ROWS", rows)
     assert run(*command, "-o", "parts.csv").code == 0
     assert (here / "parts.csv").read_bytes() == (here / "whole.csv").read_bytes()
     printed = run(*command, "-o", "-").out
@@ -431,7 +432,7 @@ BAD_NEW = {
 @pytest.mark.parametrize("output", ["old.csv", "-"])
 def test_bad_tables_for_predict(run, here, monkeypatch, case, output):
     content, reason = BAD_NEW[case]
-    monkeypatch.setattr(reading, "CHUNK_ROWS", 25)
+    monkeypatch.setattr(_files, "CHUNK_ROWS", 25)
     if content is not None:
         (here / "bad.csv").write_bytes(content)
     (here / "old.csv").write_bytes(b"precious")
@@ -712,7 +713,7 @@ def test_export(run, here):
     model = persistence.load("houses.mve")
     X = model[0].transform(houses()).astype(np.float32)
     mean, std = session.run(None, {"X": X})
-    expected = workflow.forecast(model, houses())
+    expected = predictive.predictive_distribution(model, houses())
     np.testing.assert_allclose(mean, expected.mean, rtol=1e-4)
     np.testing.assert_allclose(std, expected.std, rtol=1e-4)
 
@@ -727,7 +728,7 @@ def test_info(run, here):
 
 def test_doctor(run, monkeypatch):
     seconds = []
-    monkeypatch.setattr(diagnosis, "_microseconds", lambda n, s: seconds.append(s) or 10.0 / n)
+    monkeypatch.setattr(_doctor, "_microseconds", lambda n, s: seconds.append(s) or 10.0 / n)
     ran = run("doctor")
     assert ran.code == 0 and sum(seconds) == 5.0
     for word in ("mvenet", "numpy", "instruction set used", "threads", "gradient step"):
@@ -736,15 +737,15 @@ def test_doctor(run, monkeypatch):
 
 
 def test_doctor_measures():
-    assert 0.1 < diagnosis._microseconds(1, 0.02) < 1e5
+    assert 0.1 < _doctor._microseconds(1, 0.02) < 1e5
 
 
 @pytest.fixture
 def quick_demo(monkeypatch):
     """Scores are tested elsewhere: a few epochs do."""
-    monkeypatch.setattr(demo, "SINE_EPOCHS", 20)
-    scores = [demo.Score("mvenet", 1.0, -2.0, 0.9)]
-    monkeypatch.setattr(demo, "diabetes_scores", lambda seed, verbose: scores)
+    monkeypatch.setattr(_demo, "SINE_EPOCHS", 20)
+    scores = [_demo.Score("mvenet", 1.0, -2.0, 0.9)]
+    monkeypatch.setattr(_demo, "diabetes_scores", lambda seed, verbose: scores)
 
 
 def test_demo_prints_tables_and_draws(run, quick_demo, tmp_path):

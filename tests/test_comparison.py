@@ -14,9 +14,8 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit
 
 from mvenet import MVERegressor, MVERegressorCV, compare_strategies, recipes
-from mvenet.comparison import plan_comparison, strategy_arms
+from mvenet.comparison import Comparison, plan_comparison, strategy_arms
 from mvenet.fleet import derived_seed
-from mvenet.outcome import Comparison
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-1, 1, (60, 2))

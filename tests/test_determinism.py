@@ -20,7 +20,7 @@ import threadpoolctl
 from sklearn.base import clone
 
 from mvenet import MVERegressor, MVERegressorCV, _engine, fleet
-from mvenet.base import fit_together
+from mvenet._estimator import fit_together
 from mvenet.recipes import Architecture, Stage, Training, stages
 
 SETS = _engine.instruction_sets()

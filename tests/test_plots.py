@@ -40,7 +40,7 @@ from mvenet.plots import (  # noqa: E402
     SpreadDisplay,
     UncertaintyDisplay,
 )
-from mvenet.plots.sweep import sweep  # noqa: E402
+from mvenet.plots._sweep import sweep  # noqa: E402
 
 TINY = {"hidden_mean": (5,), "hidden_var": (5,), "warmup_epochs": 3, "epochs": 4, "random_state": 0}
 DATA = quadratic(120, random_state=0)

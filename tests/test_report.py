@@ -20,7 +20,7 @@ pytest.importorskip("matplotlib")
 
 from mvenet import MVERegressor, MVERegressorCV, metrics, report, workflow  # noqa: E402
 from mvenet.distributions import Normal  # noqa: E402
-from mvenet.report import findings  # noqa: E402
+from mvenet.report import _findings as findings  # noqa: E402
 from mvenet.workflow import fit_table, judge, readable  # noqa: E402
 
 SCRIPT = "<script>alert(1)</script>"

@@ -30,7 +30,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_regressor import EXPECTED_FAILURES, STRICT, assert_same_bits, table, weights
 
-from mvenet import MVERegressor, MVERegressorCV, Normal, NormalMixture, fleet, leftout, recipes
+from mvenet import MVERegressor, MVERegressorCV, Normal, NormalMixture, _combination, fleet, recipes
 
 MEANS, VARIANCES = (1e-4, 3e-2), (1e-3, 1e-1)  # two values each: no end of a grid to warn of
 PAIRS = list(itertools.product(MEANS, VARIANCES))
@@ -595,13 +595,13 @@ def edge_warnings(**settings):
 
 def planned(monkeypatch, best):
     """Make a pair the best, whatever the networks do."""
-    judge = leftout.LeftOut.judge
+    judge = _combination.LeftOut.judge
     pairs = []
 
     def judged(self, groups, scale, scoring):
         verdict = judge(self, groups, scale, scoring)
         pair = pairs.pop(0) if pairs else best
-        return leftout.Verdict(np.zeros(len(self.y)) - (pair != best), verdict.scale)
+        return _combination.Verdict(np.zeros(len(self.y)) - (pair != best), verdict.scale)
 
     original = MVERegressorCV._pairs
 
@@ -609,7 +609,7 @@ def planned(monkeypatch, best):
         pairs[:] = original(self)
         return list(pairs)
 
-    monkeypatch.setattr(leftout.LeftOut, "judge", judged)
+    monkeypatch.setattr(_combination.LeftOut, "judge", judged)
     monkeypatch.setattr(MVERegressorCV, "_pairs", recorded)
 
 

@@ -20,7 +20,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
 from mvenet import MVERegressor, compare_strategies
-from mvenet.store import Store, differences
+from mvenet.comparison._store import Store, differences
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-1, 1, (60, 2))
@@ -115,7 +115,9 @@ def test_killed_between_two_folds_only_the_rest_is_trained(tmp_path):
 
 def test_a_finished_store_answers_without_training(tmp_path, monkeypatch):
     first = compare_strategies(X, Y, ARMS, 3, store=tmp_path, random_state=0)
-    monkeypatch.setattr("mvenet.comparison.fit_together", lambda *a, **k: pytest.fail("trained"))
+    monkeypatch.setattr(
+        "mvenet.comparison._run.fit_together", lambda *a, **k: pytest.fail("trained")
+    )
     again = compare_strategies(X, Y, ARMS, 3, store=tmp_path, random_state=0)
     assert str(first) == str(again)
     assert (first.steps, first.seconds) == (again.steps, again.seconds)
@@ -199,7 +201,7 @@ def test_what_does_not_change_the_result_is_not_refused(tmp_path):
 def test_a_store_of_another_version_is_refused(tmp_path, monkeypatch):
     args = (X, Y, ARMS, 3)
     compare_strategies(*args, store=tmp_path, random_state=0)
-    monkeypatch.setattr("mvenet.comparison.version", lambda _: "9.9")
+    monkeypatch.setattr("mvenet.comparison._experiment.version", lambda _: "9.9")
     with pytest.raises(ValueError, match=r"mvenet is .* there and 9\.9 here"):
         compare_strategies(*args, store=tmp_path, random_state=0)
 
@@ -233,7 +235,7 @@ def test_a_second_process_is_told_and_corrupts_nothing(whole, tmp_path):
 
 
 def test_a_store_can_be_opened_once_in_a_process(tmp_path, monkeypatch):
-    monkeypatch.setattr("mvenet.store.PATIENCE", 0.1)
+    monkeypatch.setattr("mvenet.comparison._store.PATIENCE", 0.1)
     with Store(tmp_path), pytest.raises(BlockingIOError, match="in use"), Store(tmp_path):
         pass
     with Store(tmp_path):
@@ -277,7 +279,7 @@ def test_a_read_only_folder_is_told(tmp_path):
             path.chmod(0o755)
     (folder / "results.sqlite").chmod(0o444)
     folder.chmod(0o555)
-    command = [sys.executable, "-c", "import sys; from mvenet.store import Store\n"
+    command = [sys.executable, "-c", "import sys; from mvenet.comparison._store import Store\n"
                "with Store(sys.argv[1]): pass", str(folder)]  # fmt: skip
     if os.geteuid() == 0:
         command = ["setpriv", "--reuid=65534", "--clear-groups", *command]
@@ -373,7 +375,9 @@ def test_on_a_dask_cluster_with_a_worker_killed_the_table_is_the_same(tmp_path):
 
 
 def test_a_loky_worker_that_dies_is_told_and_loses_no_finished_fold(tmp_path, monkeypatch):
-    script = SCRIPT.replace("import sys\n", "import sys, os, joblib, mvenet.comparison as c\n", 1)
+    script = SCRIPT.replace(
+        "import sys\n", "import sys, os, joblib, mvenet.comparison._run as c\n", 1
+    )
     dying = """
 run = c._run_fold
 def dying(experiment, fold, n_jobs, ticks):

@@ -18,7 +18,7 @@ from sklearn.base import clone
 pd = pytest.importorskip("pandas")
 
 from mvenet import table  # noqa: E402
-from mvenet.table import TableEncoder, chunks, read, reading, split_target  # noqa: E402
+from mvenet.table import TableEncoder, _files, chunks, read, split_target  # noqa: E402
 
 PLAIN = "a,b,c\n1,2.5,x\n3,4.5,y\n"
 
@@ -62,7 +62,7 @@ def test_the_euro_of_windows(file):
 
 
 def test_other_letters_far_into_the_file(file, monkeypatch):
-    monkeypatch.setattr(reading, "_SAMPLE", 100)
+    monkeypatch.setattr(_files, "_SAMPLE", 100)
     write(file, b"town,y\n" + b"Bonn,1\n" * 5000 + "Köln,2\n".encode("latin-1"))
     with pytest.raises(ValueError, match=r"begins as utf-8.* save it as UTF-8\."):
         read(file)
@@ -224,7 +224,7 @@ DIGITS = "code,n,flag,id\n007,1,yes,9\nA1,,no,8\n7,3,yes,7\n1e3,4.5,,0006\n,5,no
 
 
 def in_parts(monkeypatch, path, rows, **options):
-    monkeypatch.setattr(reading, "CHUNK_ROWS", rows)
+    monkeypatch.setattr(_files, "CHUNK_ROWS", rows)
     return list(chunks(path, **options))
 
 
@@ -265,14 +265,14 @@ def test_long_numbers_do_not_depend_on_their_neighbours(file, monkeypatch):
 
 def test_wide_files_are_read_fewer_rows_at_a_time(file, monkeypatch):
     pd.DataFrame(np.ones((10, 50)), columns=[f"c{i}" for i in range(50)]).to_csv(file, index=False)
-    monkeypatch.setattr(reading, "CHUNK_CELLS", 150)
+    monkeypatch.setattr(_files, "CHUNK_CELLS", 150)
     assert [len(shown) for shown, _ in chunks(file)] == [3, 3, 3, 1]
-    monkeypatch.setattr(reading, "CHUNK_CELLS", 10)
+    monkeypatch.setattr(_files, "CHUNK_CELLS", 10)
     assert len(list(chunks(file))) == 10
 
 
 def test_progress_is_told(file, monkeypatch):
-    monkeypatch.setattr(reading, "_SAMPLE", 1000)
+    monkeypatch.setattr(_files, "_SAMPLE", 1000)
     write(file, "a,b\n" + f"1,{'x' * 500}\n" * 5000)  # pandas reads a quarter of a MB at a time
     for told, go in (
         (whole := [], lambda: read(file, progress=whole.append)),

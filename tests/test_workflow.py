@@ -231,7 +231,7 @@ def test_columns_are_added_with_names_that_say_what_they_are(fitted):
     out = add_predictions(fitted.model, frame, [0.5, 0.9, 0.975], [0.1, 0.025, 0.999])
     assert list(out)[4:] == ["mean", "std", "low_50", "high_50", "low_90", "high_90", "low_97.5",
                              "high_97.5", "q_10", "q_2.5", "q_99.9"]  # fmt: skip
-    dist = workflow.forecast(fitted.model, frame)
+    dist = workflow.predictive_distribution(fitted.model, frame)
     assert_array_equal(out[["low_90", "high_90"]], dist.interval(0.9))
     assert_array_equal(out["q_2.5"], dist.ppf(0.025))
     assert (out["std"] > 0).all()

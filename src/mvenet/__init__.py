@@ -25,6 +25,11 @@ __all__ = [
     "recipes",
 ]
 
+_MODULES = (
+    *("calibration", "cli", "comparison", "datasets", "distributions", "fleet", "metrics", "onnx"),
+    *("persistence", "plots", "predictive", "recipes", "regressor", "report", "search", "table"),
+    "workflow",
+)
 _HOMES = {
     "CalibratedRegressor": "calibration",
     "MVERegressor": "regressor",
@@ -40,10 +45,10 @@ def __getattr__(name: str) -> Any:
     """Import what is asked for, and no more: ``mvenet --help`` should not wait for scikit-learn."""
     if name in _HOMES:
         return getattr(import_module(f"mvenet.{_HOMES[name]}"), name)
-    if name == "recipes":
-        return import_module("mvenet.recipes")
+    if name in _MODULES:
+        return import_module(f"mvenet.{name}")
     raise AttributeError(f"module 'mvenet' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return sorted({*__all__, *_MODULES, "__version__"})

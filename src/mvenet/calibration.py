@@ -13,19 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, check_cv
-from sklearn.utils import _safe_indexing, indexable
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils import indexable
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
 )
 
-from mvenet.base import PredictsDistribution
+from mvenet._combination import best_factor
+from mvenet._estimator import PredictsDistribution
+from mvenet._sklearn import HasMethods, StrOptions, check_sample_weight, rows_of
 from mvenet.distributions import Normal, NormalMixture
-from mvenet.forecast import forecast
-from mvenet.leftout import best_factor
+from mvenet.predictive import predictive_distribution
 from mvenet.search import MVERegressorCV
 
 __all__ = ["CalibratedRegressor"]
@@ -131,11 +130,11 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
         check_consistent_length(X, target)
         weight = None
         if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+            weight = check_sample_weight(sample_weight, X, ensure_non_negative=True)
         members, folds = self._trained(X, target, weight)
         predicted, observed, counted = [], [], []
         for member, rows in zip(members, folds, strict=True):
-            predicted.append(forecast(member, _safe_indexing(X, rows)))
+            predicted.append(predictive_distribution(member, rows_of(X, rows)))
             observed.append(target[rows])
             counted.append(np.ones(len(rows)) if weight is None else weight[rows])
         self.factor_ = best_factor(predicted, observed, counted) if self.method == "scale" else 1.0
@@ -171,7 +170,7 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
             cv = KFold(int(cv), shuffle=True, random_state=0)
         for train, test in check_cv(cv).split(X, y):
             part = {} if weight is None else {"sample_weight": weight[train]}
-            member = clone(self.estimator).fit(_safe_indexing(X, train), y[train], **part)
+            member = clone(self.estimator).fit(rows_of(X, train), y[train], **part)
             members.append(member)
             left_out.append(np.arange(len(y))[test])
         if not members or not sum(len(rows) for rows in left_out):
@@ -191,7 +190,7 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
         Normal or NormalMixture
         """
         check_is_fitted(self)
-        parts = [forecast(member, X) for member in self.members_]
+        parts = [predictive_distribution(member, X) for member in self.members_]
         means = np.concatenate([part.means for part in parts])
         stds = self.factor_ * np.concatenate([part.stds for part in parts])
         if len(means) == 1:
@@ -217,7 +216,7 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
         check_is_fitted(self)
         levels = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
         counts = [self._count_inside(float(level)) for level in levels.ravel()]
-        parts = [forecast(member, X) for member in self.members_]
+        parts = [predictive_distribution(member, X) for member in self.members_]
         means, stds = [part.mean for part in parts], [part.std for part in parts]
         ends = [_jackknife_plus(means, stds, self._scores, count) for count in counts]
         intervals = np.stack(ends, axis=1)

@@ -33,6 +33,7 @@ __all__ = [
     "effective_threads",
     "join",
     "planned_steps",
+    "seed_entropy",
     "train",
 ]
 
@@ -308,6 +309,17 @@ def derived_seed(entropy: Any, *key: int) -> int:
     """
     sequence = np.random.SeedSequence(entropy, spawn_key=key)
     return int(sequence.generate_state(1, np.uint64)[0])
+
+
+def seed_entropy(random_state: Any) -> int | list[int]:
+    """Entropy for ``SeedSequence`` from whatever scikit-learn takes as random_state."""
+    if random_state is None:
+        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        return random_state.randint(2**31, size=4).tolist()  # type: ignore[no-any-return]
+    return int(random_state)
 
 
 def effective_threads(n_jobs: int | None) -> int:

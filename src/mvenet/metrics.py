@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from mvenet.distributions import Normal, NormalMixture, _check, _check_shape, _levels, _real
-from mvenet.forecast import forecast
+from mvenet.predictive import predictive_distribution
 
 __all__ = [
     "coverage",
@@ -444,7 +444,9 @@ class _Scorer:
     def __call__(
         self, estimator: Any, X: Any, y_true: ArrayLike, sample_weight: Given = None
     ) -> float:
-        return -self.loss(y_true, forecast(estimator, X), sample_weight=sample_weight)
+        return -self.loss(
+            y_true, predictive_distribution(estimator, X), sample_weight=sample_weight
+        )
 
     def __repr__(self) -> str:
         return self.name

@@ -25,8 +25,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mvenet import __version__
-from mvenet.base import DistributionRegressor
-from mvenet.files import replacing
+from mvenet._atomic import replacing
+from mvenet._estimator import DistributionRegressor
 from mvenet.fleet import Networks
 
 __all__ = ["export"]

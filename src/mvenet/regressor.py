@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvenet import fleet, rounds
-from mvenet.base import NetworkSettings, seed_entropy
+from mvenet import _plan, fleet
+from mvenet._estimator import NetworkSettings
+from mvenet._sklearn import Interval, StrOptions
 
 __all__ = ["MVERegressor"]
 
@@ -171,7 +171,7 @@ class MVERegressor(NetworkSettings):
         y: NDArray[np.float64],
         weight: NDArray[np.float64] | None,
         rows: fleet.Rows,
-    ) -> Generator[rounds.Request, fleet.Fleet, list[Warning]]:
+    ) -> Generator[_plan.Request, fleet.Fleet, list[Warning]]:
         request = self._requests(X, y, rows)[0]
         result = yield request
         trained, warned = self._without_diverged(result)
@@ -184,8 +184,8 @@ class MVERegressor(NetworkSettings):
 
     def _requests(
         self, X: NDArray[Any], y: NDArray[np.float64], rows: fleet.Rows
-    ) -> list[rounds.Request]:
-        entropy = seed_entropy(self.random_state)
+    ) -> list[_plan.Request]:
+        entropy = fleet.seed_entropy(self.random_state)
         subset = self._split(rows, entropy)
         reg_mean = AUTO_PRIOR / len(rows) if self.reg_mean == "auto" else float(self.reg_mean)
         reg_var = 10 * reg_mean if self.reg_var == "auto" else float(self.reg_var)
@@ -195,4 +195,4 @@ class MVERegressor(NetworkSettings):
             for member in range(self.n_members)
         ]
         settings = self._architecture(), self._training()
-        return [rounds.Request([subset], networks, *settings)]
+        return [_plan.Request([subset], networks, *settings)]

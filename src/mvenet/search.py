@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.model_selection import KFold, PredefinedSplit, check_cv
-from sklearn.utils._param_validation import StrOptions
 
-from mvenet import fleet, rounds
-from mvenet.base import DivergedError, NetworkSettings, seed_entropy
-from mvenet.leftout import LeftOut, Verdict
+from mvenet import _plan, fleet
+from mvenet._combination import LeftOut, Verdict
+from mvenet._estimator import DivergedError, NetworkSettings
+from mvenet._sklearn import StrOptions
 
 __all__ = ["MVERegressorCV"]
 
@@ -195,7 +195,7 @@ n_iter_no_change, n_jobs, random_state, verbose
         y: Array,
         weight: Array | None,
         rows: fleet.Rows,
-    ) -> Generator[rounds.Request, fleet.Fleet, list[Warning]]:
+    ) -> Generator[_plan.Request, fleet.Fleet, list[Warning]]:
         layout = self._layout(X, y, rows)
         pairs, k = layout.pairs, len(layout.folds)
         searched = yield self._grid_request(layout)
@@ -231,13 +231,13 @@ n_iter_no_change, n_jobs, random_state, verbose
         self.networks_ = final if self.final == "refit" else fleet.join(groups)
         return warned + self._edges(pairs)
 
-    def _requests(self, X: NDArray[Any], y: Array, rows: fleet.Rows) -> list[rounds.Request]:
+    def _requests(self, X: NDArray[Any], y: Array, rows: fleet.Rows) -> list[_plan.Request]:
         layout = self._layout(X, y, rows)
         chosen = self._chosen_request(layout, layout.pairs[-1])
         return [self._grid_request(layout), *([chosen] if chosen.networks else [])]
 
     def _layout(self, X: NDArray[Any], y: Array, rows: fleet.Rows) -> _Layout:
-        entropy = seed_entropy(self.random_state)
+        entropy = fleet.seed_entropy(self.random_state)
         folds = self._folds(X, y, rows, entropy)
         parts = [train for train, _ in folds] + ([rows] if self.final == "refit" else [])
         subsets = [self._split(part, entropy) for part in parts]
@@ -247,20 +247,20 @@ n_iter_no_change, n_jobs, random_state, verbose
         stages = self._stages(len(layout.subsets[subset][0]), *pair)
         return fleet.Network(stages, fleet.derived_seed(layout.entropy, subset, member), subset)
 
-    def _grid_request(self, layout: _Layout) -> rounds.Request:
+    def _grid_request(self, layout: _Layout) -> _plan.Request:
         """One network for each pair and fold."""
         every = itertools.product(layout.pairs, range(len(layout.folds)))
         networks = [self._network(layout, pair, fold, 0) for pair, fold in every]
-        return rounds.Request(layout.subsets, networks, self._architecture(), self._training())
+        return _plan.Request(layout.subsets, networks, self._architecture(), self._training())
 
-    def _chosen_request(self, layout: _Layout, pair: Pair) -> rounds.Request:
+    def _chosen_request(self, layout: _Layout, pair: Pair) -> _plan.Request:
         """Further members for the folds of the chosen pair, then those on all rows."""
         k = len(layout.folds)
         members = range(1, self._extra_members() + 1)
         networks = [self._network(layout, pair, f, m) for m in members for f in range(k)]
         if self.final == "refit":
             networks += [self._network(layout, pair, k, m) for m in range(self.n_members)]
-        return rounds.Request(layout.subsets, networks, self._architecture(), self._training())
+        return _plan.Request(layout.subsets, networks, self._architecture(), self._training())
 
     def _extra_members(self) -> int:
         """Members of the folds beyond the first.

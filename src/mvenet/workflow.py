@@ -16,9 +16,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
 from mvenet import metrics
-from mvenet.base import NetworkSettings
+from mvenet._estimator import NetworkSettings
 from mvenet.distributions import Normal, NormalMixture
-from mvenet.forecast import forecast
+from mvenet.predictive import predictive_distribution
 from mvenet.regressor import MVERegressor
 from mvenet.search import MVERegressorCV
 from mvenet.table import TableEncoder, split_target
@@ -159,7 +159,9 @@ def fit_table(
     notes += _ends(model[-1].penalties_, target) if search else []
     evaluation = None
     if len(test):
-        evaluation = judge(y[test], forecast(model, X.iloc[test]), X.index.to_numpy()[test])
+        evaluation = judge(
+            y[test], predictive_distribution(model, X.iloc[test]), X.index.to_numpy()[test]
+        )
     elif search:
         networks = model[-1]
         left_out = Normal(networks.oof_mean_, networks.oof_std_)
@@ -217,7 +219,7 @@ def _ends(penalties: tuple[float, float], target: str) -> list[str]:
 def evaluate(model: Pipeline, frame: pd.DataFrame) -> Evaluation:
     """Score a fitted model on a table that has its target."""
     X, y, without = split_target(frame, target_of(model))
-    return judge(y, forecast(model, X), X.index.to_numpy(), without)
+    return judge(y, predictive_distribution(model, X), X.index.to_numpy(), without)
 
 
 def target_of(model: Any) -> str:
@@ -261,7 +263,7 @@ def add_predictions(
     taken = [name for name in names if name in shown.columns]
     if taken:
         raise ValueError(f"The table has a column {taken[0]!r} already: rename it first.")
-    dist = forecast(model, frame)
+    dist = predictive_distribution(model, frame)
     ends = [end for level in intervals for end in dist.interval(level).T]
     values = [dist.mean, dist.std, *ends, *(dist.ppf(level) for level in quantiles)]
     added = pd.DataFrame(dict(zip(names, values, strict=True)), shown.index)

@@ -33,9 +33,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import mvenet
-from mvenet.files import place_for, replacing
-from mvenet.persistence import archive, audit
-from mvenet.persistence.archive import Members, RefusalError, printable, require
+from mvenet._atomic import place_for, replacing
+from mvenet.persistence import _archive as archive
+from mvenet.persistence import _audit as audit
+from mvenet.persistence._archive import Members, RefusalError, printable, require
+from mvenet.persistence._names import written
 
 __all__ = ["info", "load", "save"]
 
@@ -90,7 +92,7 @@ def save(model: BaseEstimator, path: AnyPath) -> None:
     skops_io = _skops_io()
     data = _pack(skops_io, model)
     try:  # a file that cannot be loaded is not written
-        _build(skops_io, data, *archive.unpack(data))
+        _build(skops_io, *archive.unpack(data))
     except RefusalError as error:
         raise ValueError(f"The model cannot be saved, because its file {error.args[0]}.") from error
     with replacing(place) as fresh:
@@ -121,7 +123,9 @@ def load(path: AnyPath) -> Any:
     skops_io = _skops_io()
     data = archive.read(path)
     with _refusals(path):
-        return _build(skops_io, data, *archive.unpack(data))
+        metadata, members = archive.unpack(data)
+        del data  # a second copy of the arrays would be in memory with it
+        return _build(skops_io, metadata, members)
 
 
 def info(path: AnyPath) -> dict[str, Any]:
@@ -169,11 +173,13 @@ def _brief(error: Exception) -> str:
     return f"{type(error).__name__}: {printable(error)}"
 
 
-def _build(skops_io: Any, data: bytes, metadata: dict[str, Any], members: Members) -> Any:
+def _build(skops_io: Any, metadata: dict[str, Any], members: Members) -> Any:
     """Audit, build and check the model of an unpacked file."""
-    types = audit.check_schema(members)
+    schema, types = audit.check_schema(members)
     try:
-        model = skops_io.loads(data, trusted=types)
+        model = skops_io.loads(
+            archive.pack({**members, "schema.json": _json(schema)}), trusted=types
+        )
     except MemoryError:
         raise
     except Exception as error:  # most likely other versions, whose classes differ
@@ -232,7 +238,7 @@ def _tidy(schema: Any, dump: zipfile.ZipFile) -> Members:
         if not node["__class__"].startswith("_"):  # where a class is public, it will stay
             top, *inside = node["__module__"].split(".")
             public = takewhile(lambda part: part[0] != "_" and part != "core", inside)
-            node["__module__"] = ".".join([top, *public])
+            node["__module__"] = written(".".join([top, *public]), node["__class__"])
         if audit.type_name(node) == "numpy.bool":  # called that in NumPy 2 only
             node["__class__"] = "bool_"
         if "file" in node:

@@ -20,11 +20,11 @@ HistoryDisplay        likelihood over the epochs, with the end of the warm-up
 ===================== ==============================================================
 """
 
-from mvenet.plots.bands import BandDisplay
-from mvenet.plots.calibration import CoverageDisplay, PITDisplay
-from mvenet.plots.residuals import PredictionDisplay, SpreadDisplay
-from mvenet.plots.training import HistoryDisplay, SearchDisplay
-from mvenet.plots.uncertainty import UncertaintyDisplay
+from mvenet.plots._bands import BandDisplay
+from mvenet.plots._calibration import CoverageDisplay, PITDisplay
+from mvenet.plots._residuals import PredictionDisplay, SpreadDisplay
+from mvenet.plots._training import HistoryDisplay, SearchDisplay
+from mvenet.plots._uncertainty import UncertaintyDisplay
 
 __all__ = [
     "BandDisplay",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mvenet.report import findings
+from mvenet.report import _findings as findings
 from mvenet.search import MVERegressorCV
 from mvenet.workflow import Evaluation, FittedTable, readable, target_of, verdict
 

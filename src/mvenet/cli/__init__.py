@@ -1,0 +1,60 @@
+"""The command ``mvenet``: it parses and prints, and computes nothing itself."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import Any
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line; errors are one line, and the traceback only with ``--debug``."""
+    try:
+        import rich  # noqa: F401
+        import typer
+    except ImportError as error:
+        sys.exit(f"The mvenet command needs {error.name}: pip install 'mvenet[cli]'")
+    from mvenet.cli import _commands
+
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError):  # a terminal that lacks a letter shows its code
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        code = _commands.app(sys.argv[1:] or ["--help"], prog_name="mvenet", standalone_mode=False)
+        sys.stdout.flush()
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
+    except BrokenPipeError:  # whoever read our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:
+        misused = hasattr(error, "format_message")  # how the command was called
+        if "--debug" in sys.argv and not misused:
+            raise
+        sys.stderr.write(f"Error: {_misuse(error) if misused else _sentence(error)}\n")
+        sys.exit(getattr(error, "exit_code", 1))
+    if code == 130:
+        sys.stderr.write("Stopped: no file was left half-written.\n")
+    sys.exit(code)
+
+
+def _misuse(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "mvenet"
+    return f"{_line(error.format_message()).rstrip('.')} (see {command} --help)"
+
+
+def _sentence(error: Exception) -> str:
+    line = _line(str(error))
+    if isinstance(error, MemoryError):
+        return f"The memory is full: use fewer rows or columns. {line}".rstrip()
+    if isinstance(error, ImportError | OSError | TypeError | ValueError) and line:
+        return line
+    return f"{type(error).__name__} {line} (not foreseen: add --debug, and report what it says)"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,176 @@
+"""What the commands print: tables and JSON on standard output, signs of life on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from mvenet.cli._demo import Score
+    from mvenet.table import TableEncoder
+    from mvenet.workflow import Evaluation, FittedTable
+
+# Nothing that a file says is markup, an emoji or a link.
+console = Console(markup=False, highlight=False, emoji=False)
+signs = Console(markup=False, highlight=False, emoji=False, stderr=True)
+
+
+def verbosity(silent: bool) -> int:
+    """1 if somebody is watching."""
+    return int(not silent and sys.stderr.isatty())
+
+
+@contextlib.contextmanager
+def busy(doing: str, silent: bool) -> Iterator[None]:
+    """A sign of life on a terminal, for what cannot be counted."""
+    with signs.status(f"{doing} …") if verbosity(silent) else contextlib.nullcontext():
+        yield
+
+
+@contextlib.contextmanager
+def progress_bar(doing: str, silent: bool) -> Iterator[Callable[[float], None] | None]:
+    """Yield a function of the share that is done, or None if nobody is watching."""
+    if not verbosity(silent):
+        yield None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=signs, transient=True) as bar:
+        task = bar.add_task(doing, total=None)
+        yield lambda share: bar.update(task, total=1.0, completed=share)
+
+
+def as_utf8() -> TextIO:
+    """Standard output for a table, whatever the terminal's letters are."""
+    with contextlib.suppress(AttributeError):
+        sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    return sys.stdout
+
+
+def print_json(value: Any) -> None:
+    """Print one line of JSON, null where a number is not finite."""
+    sys.stdout.write(json.dumps(_plain(value), ensure_ascii=False) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """What JSON knows: NaN and infinity are not among it."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = dataclasses.asdict(value)
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def print_facts(told: dict[str, Any], as_json: bool, quiet: bool) -> None:
+    """Names and values, one a line."""
+    if as_json:
+        print_json(told)
+    elif not quiet:
+        table = Table(show_header=False, box=None)
+        for name, value in told.items():
+            nested = isinstance(value, dict | list)
+            table.add_row(name, json.dumps(value, ensure_ascii=False) if nested else str(value))
+        console.print(table)
+
+
+def evaluation_facts(evaluation: Evaluation) -> dict[str, Any]:
+    """Scores by name."""
+    covered = {f"{level:g}": share for level, share in evaluation.coverage.items()}
+    told = {"rows": len(evaluation.y), "rows_without_target": evaluation.without_target}
+    return {**told, **evaluation.scores, "coverage": covered}
+
+
+def fit_facts(fitted: FittedTable) -> dict[str, Any]:
+    """All that a fit tells, by name."""
+    told = {
+        "rows": len(fitted.train),
+        "rows_without_target": fitted.without_target,
+        "columns": fitted.model[0].columns_,
+        "reg_mean": fitted.networks.penalties_[0],
+        "reg_var": fitted.networks.penalties_[1],
+        "notes": fitted.notes,
+        "seconds": fitted.seconds,
+    }
+    evaluation = fitted.evaluation
+    return told | ({} if evaluation is None else {"held_out": evaluation_facts(evaluation)})
+
+
+def print_columns(
+    encoder: TableEncoder, source: str, target: str, rows: int, without: int = 0
+) -> None:
+    """What each column was taken for."""
+    table = Table(title=f"Columns of {source}", title_justify="left", title_style="bold")
+    for heading in ("column", "taken for", "remark"):
+        table.add_column(heading, overflow="fold")
+    for name, column in encoder.columns_.items():
+        table.add_row(name, column.kind, column.remark)
+    left_out = f", {without:,} without it left out" if without else ""
+    table.add_row(target, "target", f"{rows:,} rows{left_out}")
+    console.print(table)
+
+
+def print_fit(fitted: FittedTable, source: str, target: str) -> None:
+    """What was done, and how well it went on rows held out."""
+    rows = len(fitted.train) + len(fitted.test)
+    print_columns(fitted.model[0], source, target, rows, fitted.without_target)
+    n = len(fitted.networks.networks_)
+    reg_mean, reg_var = fitted.networks.penalties_
+    console.print(
+        f"{n} network{'s' * (n != 1)} on {len(fitted.train):,} rows in {fitted.seconds:.1f} s; "
+        f"penalties {reg_mean:.3g} (mean) and {reg_var:.3g} (variance).",
+        soft_wrap=True,
+    )
+    for note in fitted.notes:
+        console.print(f"Note: {note}", soft_wrap=True)
+    if fitted.evaluation is None:
+        console.print(
+            "Not checked, because no rows were held out: use --holdout, or mvenet evaluate with "
+            "new rows.",
+            soft_wrap=True,
+        )
+        return
+    where = "held out" if len(fitted.test) else "that each fold left out"
+    print_evaluation(fitted.evaluation, f"{len(fitted.evaluation.y):,} rows {where}")
+
+
+def print_evaluation(evaluation: Evaluation, where: str) -> None:
+    """A small honest table."""
+    from mvenet.workflow import readable, verdict
+
+    scores = evaluation.scores
+    constant = readable(float(evaluation.y.std()))
+    table = Table(title=f"On {where}", title_justify="left", title_style="bold", show_header=False)
+    table.add_row("RMSE", readable(scores["rmse"]), f"a constant has {constant}")
+    table.add_row("mean absolute error", readable(scores["mae"]), "lower is better")
+    table.add_row("log-likelihood a row", readable(-scores["nll"]), "higher is better")
+    table.add_row("CRPS", readable(scores["crps"]), "lower is better")
+    for level in (0.5, 0.9):
+        share = evaluation.coverage[level]
+        word = verdict(level, share, len(evaluation.y))[0]
+        table.add_row(f"{100 * level:.0f} % interval", f"covers {100 * share:.1f} %", word)
+    console.print(table)
+    if evaluation.without_target:
+        console.print(f"Note: {evaluation.without_target:,} row(s) without the target left out")
+
+
+def print_demo(title: str, scores: Sequence[Score]) -> None:
+    """Scores of several models."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("model")
+    for heading in ("RMSE", "log-likelihood", "90 % interval covers"):
+        table.add_column(heading, justify="right")
+    for s in scores:
+        table.add_row(s.model, f"{s.rmse:.4g}", f"{s.loglik:.3f}", f"{100 * s.coverage:.1f} %")
+    console.print(table)

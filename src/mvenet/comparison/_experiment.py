@@ -1,0 +1,170 @@
+"""All that decides the result of a comparison: the table, the arms, the folds and the seeds."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.model_selection import KFold, check_cv
+
+from mvenet import _plan, fleet
+from mvenet._estimator import NetworkSettings
+from mvenet._validation import check_table, fingerprint
+from mvenet.comparison._store import Store
+from mvenet.search import MVERegressorCV
+
+Arms = Mapping[str, NetworkSettings]
+Fold = tuple[fleet.Rows, fleet.Rows]
+STRATEGIES = ("no-warmup", "warmup", "warmup-fixed-mean")
+SELECTIONS = ("equal", "separate")
+
+
+def strategy_arms(**settings: Any) -> dict[str, MVERegressorCV]:
+    """The paper's six arms: three strategies, each with equal and with separate penalties.
+
+    Parameters
+    ----------
+    **settings
+        Further parameters of :class:`mvenet.MVERegressorCV`, the same for all arms, such as
+        ``**recipes.PAPER`` (which has a ``strategy``; it is not used).
+
+    Returns
+    -------
+    dict of MVERegressorCV
+        Each chooses its penalties as the paper does and trains one network on all rows.
+    """
+    settings = {"final": "refit", "scale": False, "n_members": 1, **settings}
+    return {
+        f"{strategy}, {selection}": MVERegressorCV(
+            **{**settings, "strategy": strategy, "selection": selection}
+        )
+        for strategy, selection in itertools.product(STRATEGIES, SELECTIONS)
+    }
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """All that decides the result: the table, the arms, the outer folds and a seed for each."""
+
+    X: NDArray[Any]
+    y: NDArray[np.float64]
+    arms: dict[str, NetworkSettings]
+    folds: list[Fold]
+    seeds: list[int]
+
+    def estimators(self, fold: int) -> list[NetworkSettings]:
+        return [clone(arm).set_params(random_state=self.seeds[fold]) for arm in self.arms.values()]
+
+    def _requests(self, fold: int) -> tuple[list[_plan.Request], list[_plan.Request]]:
+        """First requests of all arms, and later ones."""
+        train, _ = self.folds[fold]
+        X, y = self.X[train], self.y[train]
+        asked = [e._requests(X, y, np.arange(len(train))) for e in self.estimators(fold)]
+        return [first for first, *_ in asked], [r for _, *later in asked for r in later]
+
+    def workload(self, fold: int, threads: int) -> _plan.Workload:
+        train, _ = self.folds[fold]
+        X, y = self.X[train], self.y[train]
+        first, later = self._requests(fold)
+        work = _plan.estimate(X, y, first, threads=threads)
+        for request in later:
+            work += _plan.estimate(X, y, [request], threads=threads)
+        return work
+
+    def steps(self, fold: int) -> int:
+        """Gradient steps, at most."""
+        first, later = self._requests(fold)
+        return sum(_plan.steps(requests) for requests in (first, *([r] for r in later)))
+
+
+def make_experiment(
+    X: ArrayLike,
+    y: ArrayLike,
+    arms: Arms | None,
+    outer_cv: Any,
+    inner_cv: Any,
+    random_state: Any,
+    kept: Store | None,
+) -> Experiment:
+    """Check what was given, and that the store, if any, belongs to it."""
+    chosen = _checked_arms(strategy_arms() if arms is None else arms, inner_cv)
+    table, target, _, _ = check_table(clone(next(iter(chosen.values()))), X, y, None)
+    known = None if kept is None else kept.settings()
+    if random_state is None and known is not None:
+        entropy = known["random_state"]
+    else:
+        entropy = fleet.seed_entropy(random_state)
+    folds = _outer_folds(table, target, outer_cv, entropy)
+    if kept is not None:
+        kept.begin(
+            {
+                "data": f"{table.shape[0]} rows × {table.shape[1]} columns "
+                f"({fingerprint(table, target)[:12]})",
+                "outer folds": f"{len(folds)} ({fingerprint(*(i for f in folds for i in f))[:12]})",
+                "arms": {name: _described(arm) for name, arm in chosen.items()},
+                "random_state": entropy,
+                "mvenet": version("mvenet"),
+            }
+        )
+    seeds = [fleet.derived_seed(entropy, fold) % 2**32 for fold in range(len(folds))]
+    return Experiment(table, target, chosen, folds, seeds)
+
+
+def _checked_arms(arms: Arms, inner_cv: Any) -> dict[str, NetworkSettings]:
+    if not isinstance(arms, Mapping) or not arms:
+        raise ValueError(f"arms must be a dict of at least one estimator by name. Got {arms!r}.")
+    if not (inner_cv is None or isinstance(inner_cv, Integral) or hasattr(inner_cv, "split")):
+        raise ValueError(
+            "inner_cv must be a number of folds, a scikit-learn splitter or None: a list of rows "
+            f"cannot serve every outer fold. Got {inner_cv!r}."
+        )
+    chosen = {}
+    for name, arm in arms.items():
+        if not isinstance(arm, NetworkSettings):
+            raise TypeError(
+                f"arms must be MVERegressor or MVERegressorCV: {name!r} is a {type(arm).__name__}."
+            )
+        chosen[str(name)] = clone(arm)
+        if isinstance(arm, MVERegressorCV) and inner_cv is not None:
+            chosen[str(name)].set_params(cv=inner_cv)
+    return chosen
+
+
+def _outer_folds(X: NDArray[Any], y: NDArray[np.float64], cv: Any, entropy: Any) -> list[Fold]:
+    if isinstance(cv, Integral):
+        if not 2 <= int(cv) <= len(y):
+            raise ValueError(
+                f"outer_cv={cv} must be a number of folds from 2 to the number of rows, {len(y)}."
+            )
+        cv = KFold(int(cv), shuffle=True, random_state=fleet.derived_seed(entropy, 0, 0) % 2**32)
+    every = np.arange(len(y))
+    folds = [(every[train], every[test]) for train, test in check_cv(cv).split(X, y)]
+    for number, (train, test) in enumerate(folds):
+        if len(train) < 2 or len(test) < 1:
+            raise ValueError(
+                f"outer_cv gives fold {number} {len(train)} rows to train on and {len(test)} to "
+                "judge by: it needs at least 2 and 1."
+            )
+    if not folds:
+        raise ValueError(f"outer_cv={cv!r} gives no folds: use a splitter that has some.")
+    return folds
+
+
+def _described(arm: NetworkSettings) -> dict[str, str]:
+    """The parameters that decide an arm's result, as text that is the same in every process."""
+    idle = ("n_jobs", "random_state", "verbose")
+    params = {k: v for k, v in arm.get_params().items() if k not in idle}
+    return {"estimator": type(arm).__name__} | {k: _text(v) for k, v in params.items()}
+
+
+def _text(value: Any) -> str:
+    if " object at 0x" in repr(value):  # no repr of its own
+        return f"{type(value).__name__}({_text(sorted(vars(value).items()))})"
+    return repr(value.tolist() if isinstance(value, np.ndarray) else value)

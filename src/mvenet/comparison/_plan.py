@@ -1,0 +1,83 @@
+"""plan_comparison: what a comparison would cost."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from mvenet import _plan, fleet
+from mvenet.comparison._experiment import Arms, make_experiment
+from mvenet.comparison._store import Store
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a comparison would do; ``print`` it.
+
+    Attributes
+    ----------
+    folds, folds_done : int
+        Outer folds, and those that the store has already.
+    workload : mvenet._plan.Workload
+        Networks, gradient steps and seconds of the folds to do. The networks trained once the
+        penalties are chosen are counted as if no two arms chose the same.
+    """
+
+    folds: int
+    folds_done: int
+    workload: _plan.Workload
+
+    def told(self) -> dict[str, float]:
+        """The numbers by name."""
+        done = {"folds": self.folds, "folds_done": self.folds_done}
+        return done | dataclasses.asdict(self.workload)
+
+    def __str__(self) -> str:
+        work = self.workload
+        done = f", {self.folds_done} of them done" if self.folds_done else ""
+        saved = 1 - work.steps / work.unshared_steps if work.unshared_steps else 0.0
+        return (
+            f"{self.folds} outer folds{done}. To do: {work.networks:,} trainings, {work.steps:,} "
+            f"gradient steps (sharing what arms and penalties have in common saves {saved:.0%}), "
+            f"about {_duration(work.seconds)}."
+        )
+
+
+def plan_comparison(
+    X: ArrayLike,
+    y: ArrayLike,
+    arms: Arms | None = None,
+    outer_cv: Any = 10,
+    inner_cv: Any = 10,
+    store: str | os.PathLike[str] | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> Plan:
+    """Dry run of :func:`compare_strategies`: trainings, gradient steps and expected time.
+
+    Takes the same arguments. It trains a few networks for a moment to see how long a step takes on
+    this machine, and keeps nothing of it.
+    """
+    present = store is not None and Store(store).path.exists()
+    with Store(store) if store is not None and present else contextlib.nullcontext() as kept:
+        experiment = make_experiment(X, y, arms, outer_cv, inner_cv, random_state, kept)
+        done = {} if kept is None else kept.results()
+    threads = fleet.effective_threads(n_jobs)
+    work = _plan.Workload()
+    for i in range(len(experiment.folds)):
+        if i not in done:
+            work += experiment.workload(i, threads)
+    return Plan(len(experiment.folds), len(done), work)
+
+
+def _duration(seconds: float) -> str:
+    """``12 s``, ``3 min``, ``2 h 20 min``."""
+    if seconds < 90:
+        return f"{seconds:.0f} s" if seconds >= 1 else "a second"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,178 @@
+"""compare_strategies: nested cross-validation of training strategies (the paper's Algorithm 1)."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mvenet import metrics
+from mvenet._estimator import NetworkSettings, fit_together
+from mvenet._progress import steps_bar
+from mvenet.comparison._experiment import Arms, Experiment, make_experiment
+from mvenet.comparison._result import Comparison
+from mvenet.comparison._store import Store
+
+
+def compare_strategies(
+    X: ArrayLike,
+    y: ArrayLike,
+    arms: Arms | None = None,
+    outer_cv: Any = 10,
+    inner_cv: Any = 10,
+    store: str | os.PathLike[str] | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
+) -> Comparison:
+    """Compare ways of training on a table by nested cross-validation.
+
+    Each arm is fitted to the same outer folds, with the same inner folds, starts and batches, and
+    judged by the rows left out. Arms are fitted together: a network that serves two is trained
+    once. Folds run through joblib: within ``joblib.parallel_config(backend="dask")`` they run on
+    a Dask cluster.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, n_features)
+    y : array-like of shape (n,)
+    arms : dict of MVERegressor or MVERegressorCV, or None
+        What to compare, by name. None is :func:`strategy_arms`, the paper's six. Their
+        ``random_state`` is replaced, so that all see the same.
+    outer_cv : int, splitter or iterable, default=10
+        Folds that judge. A number means that many shuffled ones.
+    inner_cv : int, splitter or None, default=10
+        Folds that choose the penalties, instead of the ``cv`` of the arms that search; None leaves
+        those as they are.
+    store : path or None
+        Folder where each finished fold is kept. Called again after it was killed, the comparison
+        goes on and ends with the same table.
+    n_jobs : int or None, default=None
+        Threads for each fold; None takes all that are free.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of all. None with a store that has results takes theirs.
+    verbose : int, default=0
+        1 shows a progress bar with the time left (needs rich).
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mvenet import MVERegressor, compare_strategies
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (100, 1))
+    >>> y = X[:, 0] + (0.1 + 0.2 * X[:, 0] ** 2) * rng.standard_normal(100)
+    >>> arms = {"linear": MVERegressor(hidden_mean=()), "network": MVERegressor()}
+    >>> result = compare_strategies(X, y, arms, outer_cv=3, random_state=0)
+    >>> result.arms
+    ['linear', 'network']
+    """
+    with contextlib.nullcontext() if store is None else Store(store) as kept:
+        experiment = make_experiment(X, y, arms, outer_cv, inner_cv, random_state, kept)
+        done = {} if kept is None else kept.results()
+        todo = [i for i in range(len(experiment.folds)) if i not in done]
+        planned = {i: experiment.steps(i) for i in todo} if verbose else {}
+        with steps_bar("comparing", sum(planned.values()), verbose) as bar:
+            ticks = _Ticks(bar)
+            calls = (joblib.delayed(_run_fold)(experiment, i, n_jobs, ticks) for i in todo)
+            for fold, result in joblib.Parallel(return_as="generator_unordered")(calls):
+                if kept is not None:
+                    kept.add(fold, result)
+                done[fold] = result
+                ticks(fold, planned.get(fold, 0))
+    return _comparison(experiment, done)
+
+
+def _run_fold(
+    experiment: Experiment, fold: int, n_jobs: int | None, ticks: _Ticks
+) -> tuple[int, dict[str, Any]]:
+    """Fit all arms on one outer fold and judge them; what comes back goes into the store."""
+    start = time.perf_counter()
+    train, test = experiment.folds[fold]
+    arms = experiment.estimators(fold)
+    steps = 0
+
+    def progress(done: int) -> None:
+        nonlocal steps
+        steps = done
+        ticks(fold, done)
+
+    # The warnings are of grids' edges and lost members; the table shows both.
+    fit_together(
+        arms,
+        experiment.X[train],
+        experiment.y[train],
+        n_jobs=n_jobs,
+        progress=progress,
+        forgiving=True,
+    )
+    scores = {
+        name: _judged(arm, experiment.X[test], experiment.y[test])
+        for name, arm in zip(experiment.arms, arms, strict=True)
+    }
+    return fold, {"arms": scores, "steps": steps, "seconds": time.perf_counter() - start}
+
+
+def _judged(arm: NetworkSettings, X: NDArray[Any], y: NDArray[np.float64]) -> dict[str, float]:
+    if not arm.__sklearn_is_fitted__():  # all its networks diverged
+        return {"loglik": -math.inf, "rmse": math.inf, "reg_mean": math.nan, "reg_var": math.nan}
+    dist = arm.predict_dist(X)
+    reg_mean, reg_var = arm.penalties_
+    return {
+        "loglik": -metrics.nll(y, dist),
+        "rmse": metrics.rmse(y, dist),
+        "reg_mean": reg_mean,
+        "reg_var": reg_var,
+    }
+
+
+def _comparison(experiment: Experiment, done: Mapping[int, Any]) -> Comparison:
+    columns: dict[str, list[Any]] = {
+        name: []
+        for name in
+        ("fold", "arm", "strategy", "regularization", "loglik", "rmse", "reg_mean", "reg_var")
+    }  # fmt: skip
+    for fold, (name, arm) in itertools.product(
+        range(len(experiment.folds)), experiment.arms.items()
+    ):
+        told = {
+            "fold": fold,
+            "arm": name,
+            "strategy": arm.strategy,
+            "regularization": getattr(arm, "selection", "fixed"),
+            **done[fold]["arms"][name],
+        }
+        for column, values in columns.items():
+            values.append(told[column])
+    return Comparison(
+        {name: np.array(values) for name, values in columns.items()},
+        steps=sum(result["steps"] for result in done.values()),
+        seconds=sum(result["seconds"] for result in done.values()),
+    )
+
+
+class _Ticks:
+    """Steps done by all folds, for a progress bar; counts for nothing in another process."""
+
+    def __init__(self, show: Callable[[int], object] | None = None) -> None:
+        self.show = show
+        self.steps: dict[int, int] = {}
+
+    def __call__(self, fold: int, steps: int) -> None:
+        if self.show is not None:
+            self.steps[fold] = max(steps, self.steps.get(fold, 0))
+            self.show(sum(self.steps.values()))
+
+    def __reduce__(self) -> tuple[type[_Ticks], tuple[()]]:
+        return _Ticks, ()

@@ -1,0 +1,33 @@
+"""Names of our types in model files: they stay when a type moves to another module."""
+
+from __future__ import annotations
+
+# Where each lives now: a file says mvenet.Networks, whatever module that is in.
+HOMES = {
+    "MVERegressor": "mvenet.regressor",
+    "MVERegressorCV": "mvenet.search",
+    "CalibratedRegressor": "mvenet.calibration",
+    "TableEncoder": "mvenet.table",
+    "Networks": "mvenet.fleet",
+    "Architecture": "mvenet.recipes",
+}
+# Format 1 wrote the modules of its time.
+FORMER = {
+    "mvenet.regressor.MVERegressor",
+    "mvenet.search.MVERegressorCV",
+    "mvenet.calibration.CalibratedRegressor",
+    "mvenet.table.TableEncoder",
+    "mvenet.fleet.Networks",
+    "mvenet.recipes.Architecture",
+}
+OURS = frozenset(f"mvenet.{name}" for name in HOMES) | FORMER
+
+
+def written(module: str, name: str) -> str:
+    """The module that a file names for a type: ``mvenet`` for ours."""
+    return "mvenet" if module.startswith("mvenet.") and name in HOMES else module
+
+
+def located(module: str, name: str) -> str:
+    """The module that has the type which a file names."""
+    return HOMES[name] if f"{module}.{name}" in OURS else module

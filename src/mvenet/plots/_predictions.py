@@ -1,0 +1,73 @@
+"""What the pictures ask of an estimator: distributions and intervals, for a few rows or all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from mvenet._sklearn import n_rows_of
+from mvenet.distributions import Normal, NormalMixture, _check_shape, _levels
+from mvenet.metrics import _numbers
+from mvenet.predictive import predictive_distribution
+
+Array = NDArray[np.float64]
+
+
+def predicted(estimator: Any, X: Any) -> Normal | NormalMixture:
+    """Predictive distribution of each row; an estimator that must be fitted first is refused."""
+    _check_fitted(estimator)
+    return predictive_distribution(estimator, X)
+
+
+def intervals(estimator: Any, X: Any, coverage: Array) -> Array:
+    """Central prediction intervals of shape (n, k, 2) for k levels: its own, if it has any.
+
+    Those of a conformal regressor are not those of its distributions.
+    """
+    _check_fitted(estimator)
+    last, table = unwrapped(estimator, X)
+    if not hasattr(last, "predict_interval"):
+        return predictive_distribution(last, table).interval(coverage)
+    return np.asarray(last.predict_interval(table, coverage=coverage), dtype=np.float64)
+
+
+def _check_fitted(estimator: Any) -> None:
+    if isinstance(estimator, BaseEstimator | type):  # others need not know of fitting
+        check_is_fitted(estimator)
+
+
+def unwrapped(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """The estimator within searches and pipelines, and the table that it is given."""
+    if hasattr(estimator, "best_estimator_"):
+        return unwrapped(estimator.best_estimator_, X)
+    if isinstance(estimator, Pipeline):
+        table = estimator[:-1].transform(X) if len(estimator) > 1 else X
+        return unwrapped(estimator[-1], table)
+    return estimator, X
+
+
+def checked_target(X: Any, y: ArrayLike) -> Array:
+    """Outcomes, finite and one for each row of X."""
+    target = _numbers("y", y)
+    _check_shape("y", target, (n_rows_of(X),), "pass one outcome for each row of X")
+    return target
+
+
+def checked_levels(name: str, value: ArrayLike) -> Array:
+    """Levels of coverage, each once, ascending."""
+    levels = np.unique(_levels(name, value, "write 0.95 for 95 %"))
+    if not len(levels):
+        raise ValueError(f"{name} must hold at least one level, got {value!r}: use, say, 0.9.")
+    return levels
+
+
+def whole(name: str, value: Any) -> int:
+    """Check a positive whole number."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}: use, say, 10.")
+    return int(value)

@@ -1,0 +1,132 @@
+"""What a report tells: baselines, where the model is unsure, rows that look odd."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import RidgeCV
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from mvenet import metrics
+from mvenet.distributions import Normal, NormalMixture
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+ODD = 0.999  # an interval that a row should miss once in a thousand
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the table of scores; None where a model has no such score."""
+
+    model: str
+    rmse: float
+    nll: float | None
+    crps: float | None
+    coverage: float
+    width: float
+
+
+def scores(name: str, y: Array, dist: Normal | NormalMixture) -> Line:
+    """Scores of a predictive distribution, the interval being the central 90 %."""
+    return Line(
+        name,
+        metrics.rmse(y, dist),
+        metrics.nll(y, dist),
+        metrics.crps(y, dist),
+        float(metrics.coverage(y, dist, nominal=0.9)),
+        float(metrics.interval_width(dist, coverage=0.9)),
+    )
+
+
+def baselines(X: Array, y: Array, X_test: Array, y_test: Array, seed: int = 0) -> list[Line]:
+    """What simpler models reach on the same rows."""
+    n = len(y_test)
+    constant = Normal(np.full(n, y.mean()), np.full(n, y.std() or 1.0))
+    scale = X.std(axis=0)
+    scale[scale == 0] = 1.0
+    linear = RidgeCV(np.logspace(-3, 3, 13)).fit((X - X.mean(axis=0)) / scale, y)
+    fitted = linear.predict((X - X.mean(axis=0)) / scale)
+    freedom = max(1, len(y) - min(X.shape[1] + 1, len(y) - 1))
+    noise = float(np.sqrt(np.sum((y - fitted) ** 2) / freedom)) or 1.0
+    straight = Normal(linear.predict((X_test - X.mean(axis=0)) / scale), np.full(n, noise))
+    with threadpool_limits(1, user_api="openmp"):  # on a busy machine its threads would only wait
+        low, middle, high = (
+            HistGradientBoostingRegressor(loss="quantile", quantile=q, random_state=seed)
+            .fit(X, y)
+            .predict(X_test)
+            for q in (0.05, 0.5, 0.95)
+        )
+    inside = (low <= y_test) & (y_test <= high)
+    boosted = Line(
+        "gradient boosting, quantiles",
+        float(np.sqrt(np.mean((y_test - middle) ** 2))),
+        None,
+        None,
+        float(inside.mean()),
+        float(np.mean(high - low)),
+    )
+    return [
+        scores("constant mean and variance", y_test, constant),
+        scores("linear, constant variance", y_test, straight),
+        boosted,
+    ]
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A column that goes with the uncertainty: a number's rank correlation, or a level's mean."""
+
+    column: str
+    strength: float
+    text: str
+
+
+def drivers(frame: pd.DataFrame, columns: Mapping[str, Any], std: Array) -> list[Driver]:
+    """The columns that say most about where the model is unsure, strongest first."""
+    found = []
+    for name, column in columns.items():
+        if column.kind == "number":
+            values = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+            given = np.isfinite(values)
+            if given.sum() < 10 or len(np.unique(values[given])) < 3 or np.ptp(std[given]) == 0:
+                continue
+            rho = float(stats.spearmanr(values[given], std[given]).statistic)
+            direction = "large" if rho > 0 else "small"
+            found.append(Driver(name, abs(rho), f"less sure where {name} is {direction}"))
+        elif column.kind in ("category", "truth"):
+            levels = frame[name].astype(object).where(frame[name].notna(), "missing")
+            found += _level_driver(name, levels.astype(str).to_numpy(dtype=object), std)
+    found = [driver for driver in found if np.isfinite(driver.strength)]
+    return sorted(found, key=lambda driver: -driver.strength)
+
+
+def _level_driver(name: str, levels: NDArray[Any], std: Array) -> list[Driver]:
+    """Share of the spread of log std that a category explains, as a correlation."""
+    codes, index = np.unique(levels, return_inverse=True)
+    counts = np.bincount(index)
+    if len(codes) < 2 or (counts >= 5).sum() < 2:
+        return []
+    logs = np.log(std)
+    means = np.bincount(index, weights=logs) / counts
+    total = float(logs.var())
+    explained = float(np.average((means - logs.mean()) ** 2, weights=counts)) / (total or 1.0)
+    frequent = np.where(counts >= 5, means, -np.inf)
+    text = f"less sure where {name} is {codes[int(frequent.argmax())]}"
+    return [Driver(name, float(np.sqrt(explained)), text)]
+
+
+def odd_rows(y: Array, dist: Normal | NormalMixture) -> NDArray[np.int64]:
+    """Rows beyond the 99.9 % interval, the farthest first."""
+    low, high = dist.interval(ODD).T
+    odd = np.flatnonzero((y < low) | (y > high))
+    order = np.argsort(-np.abs(y[odd] - dist.mean[odd]) / dist.std[odd])
+    return odd[order]
