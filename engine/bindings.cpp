@@ -271,37 +271,58 @@ nb::dict train(const Matrix& x, const Vector<double>& y,
     return as(settings, table, subsets, jobs, input_bound, threads, record_history, progress);
 }
 
+// Networks as arrays, checked to fit together.
+template <class T> class Arrays {
+public:
+    Arrays(const Settings& settings, std::size_t columns, const Square<T>& parameters,
+           const Square<double>& x_mean, const Square<double>& x_scale,
+           const Vector<double>& y_mean, const Vector<double>& y_scale, double input_bound) {
+        const std::size_t k = parameters.shape(0);
+        if (k == 0 || std::int64_t(parameters.shape(1)) != settings.parameters() ||
+            x_mean.shape(0) != k || x_scale.shape(0) != k || y_mean.shape(0) != k ||
+            y_scale.shape(0) != k || x_mean.shape(1) != columns || x_scale.shape(1) != columns)
+            throw std::invalid_argument("parameters and scalings do not fit together");
+        const auto mutable_of = [](const double* p) { return const_cast<double*>(p); };
+        for (std::size_t i = 0; i < k; ++i) {
+            theta_.push_back(parameters.data() + std::int64_t(i) * settings.parameters());
+            scalings_.push_back(
+                {mutable_of(x_mean.data()) + i * columns, mutable_of(x_scale.data()) + i * columns,
+                 mutable_of(y_mean.data()) + i, mutable_of(y_scale.data()) + i, input_bound});
+        }
+    }
+    Ensemble<T> ensemble() const {
+        return {theta_.data(), scalings_.data(), std::int64_t(theta_.size())};
+    }
+
+private:
+    std::vector<const T*> theta_;
+    std::vector<Scaling> scalings_;
+};
+
 template <class T>
 nb::tuple predict(const Matrix& x, const Square<T>& parameters, const Square<double>& x_mean,
                   const Square<double>& x_scale, const Vector<double>& y_mean,
                   const Vector<double>& y_scale, const std::vector<int>& mean_sizes,
                   const std::vector<int>& var_sizes, const std::string& activation,
-                  double input_bound, int threads) {
-    Settings settings(x.shape(1), mean_sizes, var_sizes, activation);
+                  double input_bound, int threads, bool deviations,
+                  const std::optional<Vector<double>>& weights, double factor) {
+    const Settings settings(x.shape(1), mean_sizes, var_sizes, activation);
     const Table table = table_of(x);
-    const std::size_t k = parameters.shape(0), d = x.shape(1);
-    if (std::int64_t(parameters.shape(1)) != settings.parameters() || x_mean.shape(0) != k ||
-        x_scale.shape(0) != k || y_mean.shape(0) != k || y_scale.shape(0) != k ||
-        x_mean.shape(1) != d || x_scale.shape(1) != d)
-        throw std::invalid_argument("parameters and scalings do not fit together");
-    std::vector<const T*> theta;
-    std::vector<Scaling> scalings;
-    for (std::size_t i = 0; i < k; ++i) {
-        theta.push_back(parameters.data() + std::int64_t(i) * settings.parameters());
-        scalings.push_back({const_cast<double*>(x_mean.data()) + i * d,
-                            const_cast<double*>(x_scale.data()) + i * d,
-                            const_cast<double*>(y_mean.data()) + i,
-                            const_cast<double*>(y_scale.data()) + i, input_bound});
-    }
-    const std::vector<std::size_t> shape{k, std::size_t(table.rows)};
-    Owned<double> mean(shape), deviation(shape);
+    const Arrays<T> arrays(settings, x.shape(1), parameters, x_mean, x_scale, y_mean, y_scale,
+                           input_bound);
+    const std::size_t k = parameters.shape(0), n = x.shape(0);
+    if (threads < 1) throw std::invalid_argument("threads from 1");
+    if (weights && weights->shape(0) != k) throw std::invalid_argument("a weight for each network");
+    const std::vector<std::size_t> shape = weights ? std::vector{n} : std::vector{k, n};
+    Owned<double> mean(shape), deviation(deviations ? shape : std::vector<std::size_t>{0});
     const Kernels& kernels = chosen();
     {
         const nb::gil_scoped_release unlocked;
-        predict_fleet<T>(kernels, settings.plan, table, theta, scalings, threads, mean.data(),
-                         deviation.data());
+        predict_fleet<T>(kernels, settings.plan, table, arrays.ensemble(), threads,
+                         {mean.data(), deviations ? deviation.data() : nullptr,
+                          weights ? weights->data() : nullptr, factor});
     }
-    return nb::make_tuple(mean.release(), deviation.release());
+    return nb::make_tuple(mean.release(), deviations ? deviation.release() : nb::none());
 }
 
 Job make_job(const std::string& mode, std::int64_t subset, std::int64_t parent, std::uint64_t seed,
@@ -339,10 +360,10 @@ NB_MODULE(_engine, m) {
           "progress"_a.none());
     m.def("predict", &predict<float>, nb::kw_only(), "x"_a, "parameters"_a.noconvert(), "x_mean"_a,
           "x_scale"_a, "y_mean"_a, "y_scale"_a, "mean_sizes"_a, "var_sizes"_a, "activation"_a,
-          "input_bound"_a, "threads"_a);
+          "input_bound"_a, "threads"_a, "deviations"_a, "weights"_a.none(), "factor"_a);
     m.def("predict", &predict<double>, nb::kw_only(), "x"_a, "parameters"_a.noconvert(), "x_mean"_a,
           "x_scale"_a, "y_mean"_a, "y_scale"_a, "mean_sizes"_a, "var_sizes"_a, "activation"_a,
-          "input_bound"_a, "threads"_a);
+          "input_bound"_a, "threads"_a, "deviations"_a, "weights"_a.none(), "factor"_a);
     m.def("activations", [] { return activations; }, "Names of the activations.");
     m.def("objectives", [] { return objectives; }, "Names of the objectives.");
     m.def("schedules", [] { return schedules; }, "Names of the schedules of the learning rate.");

@@ -4,38 +4,33 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <deque>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <queue>
 #include <thread>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include "crew.hpp"
+
 namespace mvenet {
 namespace {
 
-// Standardised inputs and predictions are kept within a million standard deviations, so that
-// nothing overflows.
-constexpr double farthest = 1e6;
-
-double standardised(double value, double mean, double scale) {
-    return std::clamp((value - mean) / scale, -farthest, farthest);
-}
-
-// A number of column j as the networks see it.
-template <class T> T input(double value, int j, const Scaling& scaling) {
-    const double z = standardised(value, scaling.x_mean[j], scaling.x_scale[j]);
-    if (scaling.bound == INFINITY) return T(z);
-    const double part = z / scaling.bound;
-    return T(z / std::sqrt(1 + part * part));
-}
+constexpr std::int64_t stretch = 8192;  // rows between two looks at whether to stop
 
 double weight_of(const Table& table, std::int64_t row) {
     return table.weight ? table.weight[row] : 1.0;
 }
 
 // Weighted mean and population standard deviation of every column and, last, of y; a constant is
-// centred and otherwise left alone. Two passes over the rows.
-void measure(const Table& table, const Subset& subset, const Scaling& scaling) {
+// centred and otherwise left alone. Two passes over the rows, given up when `stop` is set.
+void measure(const Table& table, const Subset& subset, const Scaling& scaling,
+             const std::atomic<bool>& stop) {
     struct Column {
         double shift = 0, low = INFINITY, high = -INFINITY, total = 0, mean = 0, squares = 0;
     };
@@ -48,6 +43,7 @@ void measure(const Table& table, const Subset& subset, const Scaling& scaling) {
     double weights = 0;
     const double share = 1 / double(subset.n_train);  // sums of shares do not overflow
     for (std::int64_t i = 0; i < subset.n_train; ++i) {
+        if (i % stretch == 0 && stop) return;
         const std::int64_t row = subset.train[i];
         const double w = share * weight_of(table, row);
         weights += w;
@@ -61,6 +57,7 @@ void measure(const Table& table, const Subset& subset, const Scaling& scaling) {
     }
     for (Column& c : columns) c.mean = c.shift + c.total / weights;
     for (std::int64_t i = 0; i < subset.n_train; ++i) {
+        if (i % stretch == 0 && stop) return;
         const std::int64_t row = subset.train[i];
         const double w = share * weight_of(table, row);
         for (int j = 0; j <= d; ++j) {
@@ -80,35 +77,62 @@ void measure(const Table& table, const Subset& subset, const Scaling& scaling) {
     }
 }
 
-// The rows of a subset, standardised by its training rows.
+// Memory for a table: not zeroed first, and in large pages where the system has them, because rows
+// are read in random order.
+template <class T> class Pages {
+public:
+    void resize(std::size_t n) {
+        constexpr std::size_t slack = 64 / sizeof(T);  // vectors are read past the end
+        constexpr std::size_t page = std::size_t(1) << 21;
+        const std::size_t bytes = (n + slack) * sizeof(T);
+        const std::size_t line = bytes < 4 * page ? 64 : page;
+        memory_.reset(static_cast<T*>(::operator new(bytes, std::align_val_t{line})));
+        memory_.get_deleter().line = line;
+#ifdef MADV_HUGEPAGE
+        if (line == page) madvise(memory_.get(), bytes, MADV_HUGEPAGE);
+#endif
+        std::fill_n(memory_.get() + n, slack, T(0));
+    }
+    T* data() const { return memory_.get(); }
+
+private:
+    struct Delete {
+        std::size_t line = 64;
+        void operator()(T* p) const { ::operator delete(p, std::align_val_t{line}); }
+    };
+    std::unique_ptr<T, Delete> memory_;
+};
+
+// The rows of a subset, standardised by its training rows; half done if `stop` is set.
 template <class T> struct Prepared {
-    std::vector<T> x[2], y[2], weight[2];
+    Pages<T> x[2], y[2], weight[2];
     Rows<T> rows[2];  // training, validation
 
-    Prepared(const Table& table, const Subset& subset, const Scaling& scaling) {
-        constexpr std::size_t slack = 64 / sizeof(T);
+    Prepared(const KernelsFor<T>& kernels, const Table& table, const Subset& subset,
+             const Scaling& scaling, const std::atomic<bool>& stop) {
         const std::int64_t* indices[2] = {subset.train, subset.valid};
         const std::int64_t counts[2] = {subset.n_train, subset.n_valid};
-        const int d = table.columns;
         for (int part = 0; part < 2; ++part) {
             const std::int64_t n = counts[part];
-            x[part].resize(std::size_t(n) * std::size_t(d) + slack);
+            x[part].resize(std::size_t(n) * std::size_t(table.columns));
             y[part].resize(std::size_t(n));
+            if (table.weight) weight[part].resize(std::size_t(n));
             double total = 0;
-            for (std::int64_t i = 0; i < n; ++i) {
-                const std::int64_t row = indices[part][i];
-                for (int j = 0; j < d; ++j)
-                    x[part][std::size_t(i * d + j)] = input<T>(table.at(row, j), j, scaling);
-                y[part][std::size_t(i)] =
-                    T(standardised(table.y[row], *scaling.y_mean, *scaling.y_scale));
-                total += weight_of(table, row);
+            for (std::int64_t at = 0; at < n && !stop; at += stretch) {
+                const std::int64_t end = std::min(at + stretch, n);
+                kernels.standardise(table, scaling, indices[part] + at, 0, end - at,
+                                    x[part].data() + at * table.columns);
+                for (std::int64_t i = at; i < end; ++i) {
+                    const std::int64_t row = indices[part][i];
+                    const double z = (table.y[row] - *scaling.y_mean) / *scaling.y_scale;
+                    y[part].data()[i] = T(std::clamp(z, -farthest, farthest));
+                    total += weight_of(table, row);
+                }
             }
-            if (table.weight) {
-                weight[part].resize(std::size_t(n));
+            if (table.weight)
                 for (std::int64_t i = 0; i < n; ++i)
-                    weight[part][std::size_t(i)] =
+                    weight[part].data()[i] =
                         T(table.weight[indices[part][i]] / (total / double(n)));
-            }
             rows[part] = {x[part].data(), y[part].data(),
                           table.weight ? weight[part].data() : nullptr, n};
         }
@@ -118,9 +142,10 @@ template <class T> struct Prepared {
 // Prepared subsets, kept for as long as a job uses them.
 template <class T> class Library {
 public:
-    Library(const Table& table, const std::vector<Subset>& subsets,
-            const std::vector<Scaling>& scalings)
-        : table_(table), subsets_(subsets), scalings_(scalings), shelves_(subsets.size()) {}
+    Library(const KernelsFor<T>& kernels, const Table& table, const std::vector<Subset>& subsets,
+            const std::vector<Scaling>& scalings, const std::atomic<bool>& stop)
+        : kernels_(kernels), table_(table), subsets_(subsets), scalings_(scalings), stop_(stop),
+          shelves_(subsets.size()) {}
 
     std::shared_ptr<const Prepared<T>> borrow(std::size_t s) {
         Shelf& shelf = shelves_[s];
@@ -128,9 +153,10 @@ public:
         auto prepared = shelf.prepared.lock();
         if (prepared) return prepared;
         const Scaling& scaling = scalings_[s];
-        if (!shelf.measured) measure(table_, subsets_[s], scaling);
+        if (!shelf.measured) measure(table_, subsets_[s], scaling, stop_);
         shelf.measured = true;
-        prepared = std::make_shared<const Prepared<T>>(table_, subsets_[s], scaling);
+        prepared =
+            std::make_shared<const Prepared<T>>(kernels_, table_, subsets_[s], scaling, stop_);
         shelf.prepared = prepared;
         return prepared;
     }
@@ -141,9 +167,11 @@ private:
         std::weak_ptr<const Prepared<T>> prepared;
         bool measured = false;
     };
+    const KernelsFor<T>& kernels_;
     const Table& table_;
     const std::vector<Subset>& subsets_;
     const std::vector<Scaling>& scalings_;
+    const std::atomic<bool>& stop_;
     std::vector<Shelf> shelves_;
 };
 
@@ -168,25 +196,37 @@ public:
             if (jobs[j].parent < 0) ready_.emplace(work_[j], ~j);
     }
 
-    // The next job, or false when none is left.
-    bool next(std::size_t& job) {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return !ready_.empty() || left_ == 0 || stopped_; });
-        if (ready_.empty() || stopped_) return false;
+    enum class Next { job, nothing_yet, end };
+
+    // The next job if there is one now. `news` changes whenever it is worth asking again.
+    Next next(std::size_t& job, std::uint64_t& news) {
+        const std::lock_guard lock(mutex_);
+        news = news_;
+        if (left_ == 0 || stopped_) return Next::end;
+        if (ready_.empty()) return Next::nothing_yet;
         job = ~ready_.top().second;
         ready_.pop();
-        return true;
+        return Next::job;
     }
     void done(std::size_t job) {
         const std::lock_guard lock(mutex_);
         for (const std::size_t child : children_[job]) ready_.emplace(work_[child], ~child);
         --left_;
-        changed_.notify_all();
+        announce();
     }
     void stop() {
         const std::lock_guard lock(mutex_);
         stopped_ = true;
-        changed_.notify_all();
+        announce();
+    }
+    std::uint64_t news() const { return news_.load(std::memory_order_relaxed); }
+    void wait_for_news(std::uint64_t old) {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return news_ != old; });
+    }
+    void tell() {
+        const std::lock_guard lock(mutex_);
+        announce();
     }
     // Wait at most 50 ms; true when all jobs are done or given up.
     bool wait() {
@@ -196,32 +236,111 @@ public:
     }
 
 private:
+    void announce() {
+        ++news_;
+        changed_.notify_all();
+    }
+
     std::vector<std::vector<std::size_t>> children_;
     std::vector<double> work_;
     std::priority_queue<std::pair<double, std::size_t>> ready_;  // ~job: the first of equals first
     std::size_t left_;
     bool stopped_ = false;
+    std::atomic<std::uint64_t> news_{0};
     std::mutex mutex_;
     std::condition_variable changed_;
 };
 
-// Run `work` on n threads; the first exception is thrown again here after all have ended.
+// The threads of a fleet: each has a gang, which it leads while it trains a network.
+class Workshop {
+public:
+    Workshop(Queue& queue, int threads, int crew) : queue_(queue), crew_(crew) {
+        for (int i = 0; i < threads; ++i) benches_.emplace_back(crew);
+    }
+
+    // What one thread does: jobs while there are some, then help with those of others.
+    template <class Run> void work(std::size_t me, Run run) {
+        std::uint64_t news = 0;
+        for (std::size_t job;;) {
+            switch (queue_.next(job, news)) {
+                case Queue::Next::end: return;
+                case Queue::Next::job:
+                    lead(me, true);
+                    run(job, crew_ > 1 ? benches_[me].gang.crew() : nullptr);
+                    lead(me, false);
+                    queue_.done(job);
+                    wake();
+                    break;
+                case Queue::Next::nothing_yet:
+                    if (Gang* gang = crew_ > 1 ? neediest() : nullptr)
+                        gang->help([&] { return queue_.news() != news; });
+                    else
+                        queue_.wait_for_news(news);
+            }
+        }
+    }
+    void stop() {
+        queue_.stop();
+        wake();
+    }
+
+private:
+    struct Bench {
+        explicit Bench(int crew) : gang(crew) {}
+        Gang gang;
+        std::atomic<bool> leads{false};
+    };
+
+    void lead(std::size_t me, bool leads) {
+        if (crew_ == 1) return;
+        benches_[me].leads = leads;
+        if (!leads) return;
+        queue_.tell();
+        wake();
+    }
+    void wake() {
+        for (Bench& bench : benches_) bench.gang.wake();
+    }
+    // A gang with room, the smallest first.
+    Gang* neediest() {
+        Gang* found = nullptr;
+        for (Bench& bench : benches_)
+            if (bench.leads && bench.gang.members() + 1 < crew_ &&
+                (!found || bench.gang.members() < found->members()))
+                found = &bench.gang;
+        return found;
+    }
+
+    Queue& queue_;
+    int crew_;
+    std::deque<Bench> benches_;
+};
+
+// Multiply-adds of one gradient step.
+double step_work(const Plan& plan, std::int64_t rows) {
+    double work = 0;
+    for (const Shape* shape : {&plan.mean, &plan.variance})
+        for (int l = 0; l < shape->layers; ++l) work += 3.0 * shape->sizes[l] * shape->sizes[l + 1];
+    return work * double(std::min(plan.batch_size, rows));
+}
+
+// Run `work(i)` on n threads; the first exception is thrown again here after all have ended.
 template <class Work, class Wait> void on_threads(int n, Work work, Wait wait) {
     std::exception_ptr failure;
     std::mutex mutex;
     std::vector<std::thread> threads;
-    const auto guarded = [&] {
+    const auto guarded = [&](int i) {
         try {
-            work();
+            work(i);
         } catch (...) {
             const std::lock_guard lock(mutex);
             if (!failure) failure = std::current_exception();
         }
     };
     try {
-        for (int i = 0; i < n; ++i) threads.emplace_back(guarded);
+        for (int i = 0; i < n; ++i) threads.emplace_back(guarded, i);
     } catch (...) {
-        if (threads.empty()) guarded();  // no thread to be had: do it here
+        if (threads.empty()) guarded(0);  // no thread to be had: do it here
     }
     wait();
     for (std::thread& thread : threads) thread.join();
@@ -242,12 +361,19 @@ void train_fleet(const Kernels& kernels, const Plan& plan, const Table& table,
                  const std::vector<Subset>& subsets, const std::vector<Job>& jobs,
                  const std::vector<Scaling>& scalings, const std::vector<Result<T>>& results,
                  std::int64_t parameters, int threads, const Tick& tick) {
-    Library<T> library(table, subsets, scalings);
-    Queue queue(jobs, subsets);
     std::atomic<bool> stop{false};
     std::atomic<std::int64_t> steps{0};
-    const Control control{&stop, &steps};
-    const auto run = [&](std::size_t j) {
+    Library<T> library(of_type<T>(kernels), table, subsets, scalings, stop);
+    Queue queue(jobs, subsets);
+    // A thread more for each million of multiply-adds: below that they would wait for each other.
+    std::int64_t rows = 0;
+    for (const Subset& subset : subsets) rows = std::max(rows, subset.n_train);
+    const double most = 1 + step_work(plan, rows) / 1e6;
+    const int crew = most < threads ? int(most) : threads;
+    const auto useful = std::int64_t(jobs.size()) * crew;
+    if (useful < threads) threads = int(useful);
+    Workshop workshop(queue, threads, crew);
+    const auto run = [&](std::size_t j, Crew* helpers) {
         const Job& job = jobs[j];
         const Result<T>& result = results[j];
         if (job.parent >= 0) {
@@ -259,15 +385,17 @@ void train_fleet(const Kernels& kernels, const Plan& plan, const Table& table,
             std::copy(parent.parameters, parent.parameters + parameters, result.parameters);
         }
         const auto data = library.borrow(std::size_t(job.subset));
-        *result.outcome = of_type<T>(kernels).train(plan, job.stage, data->rows[0], data->rows[1],
-                                                    result.parameters, result.history, control);
+        if (stop) return;
+        *result.outcome =
+            of_type<T>(kernels).train(plan, job.stage, data->rows[0], data->rows[1],
+                                      result.parameters, result.history, {&stop, &steps, helpers});
     };
-    const auto work = [&] {
+    const auto work = [&](int i) {
         try {
-            for (std::size_t j; queue.next(j); queue.done(j)) run(j);
+            workshop.work(std::size_t(i), run);
         } catch (...) {
             stop = true;
-            queue.stop();
+            workshop.stop();
             throw;
         }
     };
@@ -275,59 +403,126 @@ void train_fleet(const Kernels& kernels, const Plan& plan, const Table& table,
         while (!queue.wait())
             if (!tick(steps.load())) {
                 stop = true;
-                queue.stop();
+                workshop.stop();
                 return;
             }
     };
-    on_threads(std::min(threads, int(jobs.size())), work, wait);
+    on_threads(threads, work, wait);
     tick(steps.load());
 }
 
-template <class T>
-void predict_fleet(const Kernels& kernels, const Plan& plan, const Table& table,
-                   const std::vector<const T*>& parameters, const std::vector<Scaling>& scalings,
-                   int threads, double* mean, double* deviation) {
-    constexpr std::int64_t piece = 4096;
-    const std::int64_t pieces = (table.rows + piece - 1) / piece;
-    const std::int64_t tasks = pieces * std::int64_t(parameters.size());
-    std::atomic<std::int64_t> next{0};
-    const auto work = [&] {
-        const int d = table.columns;
-        std::vector<T> x(std::size_t(piece) * std::size_t(d) + 64 / sizeof(T)), m(piece), v(piece);
-        for (std::int64_t task; (task = next.fetch_add(1)) < tasks;) {
-            const auto network = std::size_t(task / pieces);
-            const Scaling& scaling = scalings[network];
-            const std::int64_t start = task % pieces * piece;
-            const std::int64_t count = std::min(piece, table.rows - start);
-            for (std::int64_t i = 0; i < count; ++i)
-                for (int j = 0; j < d; ++j)
-                    x[std::size_t(i * d + j)] = input<T>(table.at(start + i, j), j, scaling);
-            of_type<T>(kernels).predict(plan, parameters[network], x.data(), count, m.data(),
-                                        v.data());
-            const double scale = *scaling.y_scale;
-            const auto bounded = [](T z) { return std::clamp(double(z), -farthest, farthest); };
-            const std::int64_t at = std::int64_t(network) * table.rows + start;
-            for (std::int64_t i = 0; i < count; ++i) {
-                mean[at + i] = *scaling.y_mean + scale * bounded(m[std::size_t(i)]);
-                deviation[at + i] = scale * bounded(std::sqrt(v[std::size_t(i)]));
-            }
+namespace {
+
+// Mean and variance of what the networks say of some rows, one network after the other (West's
+// weighted form of Welford's sums). In units of the largest scale and counted from the first
+// network's mean, so that squares neither overflow nor vanish nor lose their digits.
+class Mixture {
+public:
+    Mixture(const Scaling* scalings, std::int64_t networks, const Answer& answer)
+        : scalings_(scalings), answer_(answer), origin_(*scalings[0].y_mean) {
+        for (std::int64_t k = 0; k < networks; ++k) unit_ = std::max(unit_, *scalings[k].y_scale);
+    }
+
+    void start(std::int64_t row, std::int64_t rows) {
+        start_ = row;
+        mean_.assign(std::size_t(rows), 0.0);
+        squares_.assign(std::size_t(rows), 0.0);
+        weights_.assign(std::size_t(rows), 0.0);
+    }
+    void add(std::int64_t network, std::int64_t row, int n, const double* mean,
+             const double* deviation) {
+        const Scaling& scaling = scalings_[network];
+        const double weight = answer_.weights[network];
+        if (!(weight > 0)) return;
+        const double shift = (*scaling.y_mean - origin_) / unit_;
+        const double stretch = *scaling.y_scale / unit_;
+        double* const total = weights_.data() + (row - start_);
+        double* const centre = mean_.data() + (row - start_);
+        double* const squares = squares_.data() + (row - start_);
+        for (int i = 0; i < n; ++i) {
+            const double value = shift + stretch * mean[i];
+            const double distance = value - centre[i];
+            total[i] += weight;
+            centre[i] += weight / total[i] * distance;
+            squares[i] += weight * distance * (value - centre[i]);
+            if (!deviation) continue;
+            const double noise = answer_.factor * stretch * deviation[i];
+            squares[i] += weight * noise * noise;
         }
-    };
-    const int n = int(std::min<std::int64_t>(threads, tasks));
-    if (n <= 1)
-        work();
-    else
-        on_threads(n, work, [] {});
+    }
+    void finish() const {
+        for (std::size_t i = 0; i < mean_.size(); ++i) {
+            answer_.mean[start_ + std::int64_t(i)] = origin_ + unit_ * mean_[i];
+            if (!answer_.deviation) continue;
+            const double deviation = unit_ * std::sqrt(squares_[i] / weights_[i]);
+            answer_.deviation[start_ + std::int64_t(i)] =
+                std::max(deviation, std::numeric_limits<double>::min());
+        }
+    }
+
+private:
+    const Scaling* scalings_;
+    const Answer& answer_;
+    double origin_, unit_ = 0;
+    std::int64_t start_ = 0;
+    std::vector<double> mean_, squares_, weights_;
+};
+
+// Rows that are predicted at a time: so many that weights are read seldom, so few that the rows
+// stay in the cache and there is a piece for every thread.
+std::int64_t piece_of(const Table& table, int threads) {
+    const std::int64_t most =
+        std::clamp<std::int64_t>(65536 / std::max(table.columns, 1), 64, 1024);
+    const std::int64_t share = (table.rows / (4 * threads) + 31) / 32 * 32;
+    return std::clamp<std::int64_t>(share, 128, std::max<std::int64_t>(most, 128));
 }
 
-#define MVENET_INSTANTIATE(T)                                                                      \
-    template void train_fleet<T>(const Kernels&, const Plan&, const Table&,                        \
-                                 const std::vector<Subset>&, const std::vector<Job>&,              \
-                                 const std::vector<Scaling>&, const std::vector<Result<T>>&,       \
-                                 std::int64_t, int, const Tick&);                                  \
-    template void predict_fleet<T>(const Kernels&, const Plan&, const Table&,                      \
-                                   const std::vector<const T*>&, const std::vector<Scaling>&, int, \
-                                   double*, double*);
+}  // namespace
+
+template <class T>
+void predict_fleet(const Kernels& kernels, const Plan& plan, const Table& table,
+                   const Ensemble<T>& networks, int threads, const Answer& answer) {
+    const std::int64_t piece = piece_of(table, threads);
+    const std::int64_t pieces = (table.rows + piece - 1) / piece;
+    std::atomic<std::int64_t> next{0};
+    const auto work = [&](int) {
+        Mixture mixture(networks.scalings, networks.size, answer);
+        auto tell = [&](std::int64_t k, std::int64_t row, int n, const double* mean,
+                        const double* deviation) {
+            if (answer.weights) return mixture.add(k, row, n, mean, deviation);
+            const Scaling& scaling = networks.scalings[k];
+            const std::int64_t at = k * table.rows + row;
+            for (int i = 0; i < n; ++i) {
+                answer.mean[at + i] = *scaling.y_mean + *scaling.y_scale * mean[i];
+                if (deviation) answer.deviation[at + i] = *scaling.y_scale * deviation[i];
+            }
+        };
+        using Tell = decltype(tell);
+        const Listener listener{[](void* context, std::int64_t k, std::int64_t row, int n,
+                                   const double* mean, const double* deviation) {
+                                    (*static_cast<Tell*>(context))(k, row, n, mean, deviation);
+                                },
+                                &tell, answer.deviation != nullptr};
+        for (std::int64_t i; (i = next.fetch_add(1)) < pieces;) {
+            const std::int64_t start = i * piece, rows = std::min(piece, table.rows - start);
+            if (answer.weights) mixture.start(start, rows);
+            of_type<T>(kernels).predict(plan, networks, table, start, rows, listener);
+            if (answer.weights) mixture.finish();
+        }
+    };
+    if (threads == 1 || pieces <= 1)
+        work(0);
+    else
+        on_threads(int(std::min<std::int64_t>(threads, pieces)), work, [] {});
+}
+
+#define MVENET_INSTANTIATE(T)                                                                     \
+    template void train_fleet<T>(const Kernels&, const Plan&, const Table&,                       \
+                                 const std::vector<Subset>&, const std::vector<Job>&,             \
+                                 const std::vector<Scaling>&, const std::vector<Result<T>>&,      \
+                                 std::int64_t, int, const Tick&);                                 \
+    template void predict_fleet<T>(const Kernels&, const Plan&, const Table&, const Ensemble<T>&, \
+                                   int, const Answer&);
 MVENET_INSTANTIATE(float)
 MVENET_INSTANTIATE(double)
 

@@ -2,8 +2,9 @@
 //
 // A fleet is a list of jobs; a job is one stage of one network on one subset of the rows. A job may
 // start from the result of another (its parent): that is how one warm-up serves many networks. Each
-// job is run from start to end by one thread, the longest first, so nothing depends on how many
-// threads there are or which jobs go side by side.
+// job is run from start to end by one thread, the longest first; threads for which no job is left
+// help with the others (crew.hpp). Nothing depends on how many threads there are or which jobs go
+// side by side.
 #pragma once
 
 #include <cstdint>
@@ -20,33 +21,9 @@ struct Job {
     std::int64_t parent = -1;
 };
 
-// The caller's table, in either memory order.
-struct Table {
-    const void* x;
-    bool is_double;
-    std::int64_t rows;
-    int columns;
-    std::ptrdiff_t row_stride, column_stride;  // in numbers
-    const double* y;
-    const double* weight;  // or null
-
-    double at(std::int64_t row, int column) const {
-        const std::ptrdiff_t i = row * row_stride + column * column_stride;
-        return is_double ? static_cast<const double*>(x)[i]
-                         : double(static_cast<const float*>(x)[i]);
-    }
-};
-
 struct Subset {
     const std::int64_t *train, *valid;
     std::int64_t n_train, n_valid;
-};
-
-// Where the statistics of a subset go: columns numbers each, and one. Standardised inputs z are
-// bent to z / sqrt(1 + (z / bound)^2), which stays within the bound; infinity leaves them alone.
-struct Scaling {
-    double *x_mean, *x_scale, *y_mean, *y_scale;
-    double bound;
 };
 
 // Where the result of a job goes; history has room for two numbers an epoch, or is null.
@@ -66,10 +43,17 @@ void train_fleet(const Kernels& kernels, const Plan& plan, const Table& table,
                  const std::vector<Scaling>& scalings, const std::vector<Result<T>>& results,
                  std::int64_t parameters, int threads, const Tick& tick);
 
-// mean and standard deviation [network][row], in units of y.
+// Where predictions go, in units of y. Of each network: mean[network][row]. Or, with weights, the
+// moments of the mixture: mean[row].
+struct Answer {
+    double* mean;
+    double* deviation;      // or null: not wanted
+    const double* weights;  // of the members, summing to one; or null: no mixture
+    double factor = 1;      // on every member's deviation, in a mixture
+};
+
 template <class T>
 void predict_fleet(const Kernels& kernels, const Plan& plan, const Table& table,
-                   const std::vector<const T*>& parameters, const std::vector<Scaling>& scalings,
-                   int threads, double* mean, double* deviation);
+                   const Ensemble<T>& networks, int threads, const Answer& answer);
 
 }  // namespace mvenet

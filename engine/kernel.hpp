@@ -65,6 +65,35 @@ struct Stage {
     double reg_var = 0.0;
 };
 
+// The caller's table, in either memory order.
+struct Table {
+    const void* x;
+    bool is_double;
+    std::int64_t rows;
+    int columns;
+    std::ptrdiff_t row_stride, column_stride;  // in numbers
+    const double* y;
+    const double* weight;  // or null
+
+    double at(std::int64_t row, int column) const {
+        const std::ptrdiff_t i = row * row_stride + column * column_stride;
+        return is_double ? static_cast<const double*>(x)[i]
+                         : double(static_cast<const float*>(x)[i]);
+    }
+};
+
+// Means and standard deviations of the rows that a network is trained on: `columns` numbers each,
+// and one. Standardised inputs z are bent to z / sqrt(1 + (z / bound)^2), which stays within the
+// bound; infinity leaves them alone.
+struct Scaling {
+    double *x_mean, *x_scale, *y_mean, *y_scale;
+    double bound;
+};
+
+// Standardised inputs and predictions are kept within a million standard deviations, so that
+// nothing overflows.
+constexpr double farthest = 1e6;
+
 // Standardised rows, n x inputs without gaps, readable for 64 bytes past the end.
 template <class T> struct Rows {
     const T* x = nullptr;
@@ -73,9 +102,17 @@ template <class T> struct Rows {
     std::int64_t n = 0;
 };
 
+// Other threads that may lend a hand: run() calls task(context, i) for every i < tasks, each once,
+// in any order and on any of them, and returns when all are done.
+struct Crew {
+    void (*run)(Crew*, int tasks, void (*task)(void* context, int i), void* context);
+    int threads;  // at most, the caller included
+};
+
 struct Control {
     const std::atomic<bool>* stop;
     std::atomic<std::int64_t>* steps;  // gradient steps done by the fleet so far
+    Crew* crew;                        // or null
 };
 
 struct Outcome {
@@ -84,15 +121,35 @@ struct Outcome {
     std::int64_t steps;
 };
 
+// Trained networks of one plan.
+template <class T> struct Ensemble {
+    const T* const* parameters;
+    const Scaling* scalings;
+    std::int64_t size;
+};
+
+// Told what one network says of n rows, the first of which is row `start` of the table: means and
+// standard deviations in standardised units (deviations null if not wanted).
+struct Listener {
+    void (*tell)(void* context, std::int64_t network, std::int64_t start, int n, const double* mean,
+                 const double* deviation);
+    void* context;
+    bool deviations;  // whether they are wanted
+};
+
 // The entry points of one instruction set. `parameters`: mean network, then variance network; for
 // each layer the weights [out][in], then the biases. `history`: two numbers an epoch (training
 // loss, validation loss), or null.
 template <class T> struct KernelsFor {
     Outcome (*train)(const Plan&, const Stage&, const Rows<T>& train, const Rows<T>& valid,
                      T* parameters, float* history, const Control&);
-    // mean and variance of n standardised rows, in standardised units
-    void (*predict)(const Plan&, const T* parameters, const T* x, std::int64_t n, T* mean,
-                    T* variance);
+    // rows[0 .. n) of the table, or its first n from `start` on if rows is null, as networks see
+    // them: n x columns without gaps
+    void (*standardise)(const Table&, const Scaling&, const std::int64_t* rows, std::int64_t start,
+                        std::int64_t n, T* x);
+    // rows start .. start + n of the table, few enough to be kept at hand; network by network
+    void (*predict)(const Plan&, const Ensemble<T>&, const Table&, std::int64_t start,
+                    std::int64_t n, const Listener&);
 };
 
 struct Kernels {

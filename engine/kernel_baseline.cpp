@@ -12,10 +12,11 @@
 namespace mvenet {
 
 const Kernels& kernels_baseline() {
-    static constexpr Kernels kernels{"baseline",
-                                     {baseline::train<float>, baseline::predict<float>},
-                                     {baseline::train<double>, baseline::predict<double>},
-                                     baseline::peak};
+    static constexpr Kernels kernels{
+        "baseline",
+        {baseline::train<float>, baseline::standardise<float>, baseline::predict<float>},
+        {baseline::train<double>, baseline::standardise<double>, baseline::predict<double>},
+        baseline::peak};
     return kernels;
 }
 

@@ -1,17 +1,18 @@
 // Included once by each kernel_*.cpp, which says for which instruction set.
 #include <time.h>
 
+#include "predictor.hpp"
 #include "trainer.hpp"
 
 namespace mvenet::MVENET_ISA {
 
-// Fused multiply-adds in as many independent chains as a tile has sums; FLOP/s over the whole time,
-// pauses included, as training would meet them.
+// Fused multiply-adds in as many independent chains as a tile has sums; FLOP/s of the time that
+// this thread had a core, so that a busy neighbour does not count.
 static double peak(double seconds) {
     constexpr int chains = MVENET_REGISTERS == 32 ? 24 : 12;
     const auto now = [] {
         timespec t;
-        clock_gettime(CLOCK_MONOTONIC, &t);
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
         return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
     };
     Vec<float> sum[chains];

@@ -1,18 +1,14 @@
-// What is minimised: for each objective two formulas, d loss / d mean and d loss / d log-variance.
+// What is minimised: for each objective two formulas, d loss / d mean and d loss / d log variance.
 //
-// r is the residual y - mean, e = exp(s) with s the variance network's output, v = e + floor the
-// variance. The loss of a row is log v + r^2 / v: twice the negative log-likelihood of a Gaussian,
-// without its constant.
+// r is the residual y - mean, v the variance. The loss of a row is log v + r^2 / v: twice the
+// negative log-likelihood of a Gaussian, without its constant. How mean and variance follow from
+// the networks' outputs is the link's affair.
 #pragma once
 
 #include "kernel.hpp"
 #include "simd.hpp"
 
 namespace mvenet::MVENET_ISA {
-
-constexpr double variance_floor = 1e-6;  // in standardised units
-constexpr double warmup_variance =
-    2.71828182845904523536;  // of the warm-up: exp(1), exactly constant
 
 template <class T> MVENET_INLINE Vec<T> row_loss(Vec<T> r, Vec<T> v) {
     return logarithm<T>(v) + r * r / v;
@@ -28,8 +24,8 @@ template <class T> MVENET_INLINE Vec<T> d_mean(Objective objective, T beta, Vec<
 }
 
 template <class T>
-MVENET_INLINE Vec<T> d_log_variance(Objective objective, T beta, Vec<T> r, Vec<T> e, Vec<T> v) {
-    const Vec<T> nll = e / v * (T(1) - r * r / v);
+MVENET_INLINE Vec<T> d_log_variance(Objective objective, T beta, Vec<T> r, Vec<T> v) {
+    const Vec<T> nll = T(1) - r * r / v;
     switch (objective) {
         case Objective::nll: return nll;
         case Objective::beta_nll: return nll * exponential<T>(beta * logarithm<T>(v));

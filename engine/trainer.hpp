@@ -1,12 +1,17 @@
 // One stage of one mean-variance network, from its first step to its last, and its predictions.
 //
 // Everything a step touches (weights, moments, activations) is small and stays in the core's cache;
-// no step calls into anything.
+// no step calls into anything. A batch is worked on in chunks of a few blocks: forward and backward
+// block by block, then the gradients of the chunk, unit by unit, and after the last chunk Adam
+// while they are at hand. If other threads lend a hand they take blocks, networks and units: each
+// number is computed in the same way whoever computes it.
 #pragma once
 
 #include "adam.hpp"
 #include "arena.hpp"
+#include "gather.hpp"
 #include "kernel.hpp"
+#include "link.hpp"
 #include "mlp.hpp"
 #include "objective.hpp"
 #include "rng.hpp"
@@ -20,63 +25,9 @@ template <class T> void draw_weights(const Perceptron<T>& net, Random random) {
         const double limit = __builtin_sqrt(6.0 / (layer.in + layer.out));
         for (int o = 0; o < layer.out; ++o)
             for (int i = 0; i < layer.in; ++i)
-                layer.weight[o * layer.in_padded + i] = T(limit * (2 * random.uniform() - 1));
+                layer.weight[o * layer.stride + i] = T(limit * (2 * random.uniform() - 1));
     }
 }
-
-// Copies rows of the data into a block, in both orders.
-template <class T> class Gatherer {
-public:
-    Gatherer(int inputs, Arena& arena)
-        : inputs_(inputs), width_(padded<T>(inputs)),
-          rows_(arena.array<T>(std::ptrdiff_t(width_) * block_rows)),
-          units_(arena.array<T>(std::ptrdiff_t(width_) * block_rows)),
-          y(arena.array<T>(block_rows)), weight(arena.array<T>(block_rows)) {
-        for (int i = 0; i < lanes<T>; ++i) {
-            const bool inside = inputs_ - (width_ - lanes<T>) > i;
-            tail_[i] = inside ? typename Number<T>::Int(-1) : 0;
-        }
-    }
-
-    // Rows order[0 .. count), or the first `count` of the data if order is null.
-    Block<T> operator()(const Rows<T>& data, const std::int32_t* order, std::int64_t start,
-                        int count) {
-        constexpr int w = lanes<T>;
-        const int vectors = (count + w - 1) / w;
-        for (int r = 0; r < vectors * w; ++r) {
-            if (r >= count) {
-                for (int i = 0; i < width_; i += w) store<T>(rows_ + r * width_ + i, Vec<T>{});
-                y[r] = weight[r] = 0;
-                continue;
-            }
-            const std::int64_t row = order ? order[start + r] : start + r;
-            const T* from = data.x + row * inputs_;
-            T* to = rows_ + r * width_;
-            int i = 0;
-            for (; i < width_ - w; i += w) store<T>(to + i, load<T>(from + i));
-            if (width_) store<T>(to + i, (Vec<T>)((IntVec<T>)load<T>(from + i) & tail_));
-            y[r] = data.y ? data.y[row] : T(0);
-            weight[r] = data.weight ? data.weight[row] : T(1);
-        }
-        for (int i = 0; i < width_; i += w)
-            for (int n = 0; n < vectors; ++n) {
-                Vec<T> square[w];
-                for (int j = 0; j < w; ++j) square[j] = load<T>(rows_ + (n * w + j) * width_ + i);
-                transpose<T>(square);
-                for (int j = 0; j < w; ++j)
-                    store<T>(units_ + (i + j) * block_rows + n * w, square[j]);
-            }
-        return {units_, rows_, count, vectors};
-    }
-
-private:
-    int inputs_, width_;
-    T *rows_, *units_;
-    IntVec<T> tail_;
-
-public:
-    T *y, *weight;  // of the rows of the block; zero past the last
-};
 
 template <class T> class Trainer {
 public:
@@ -84,8 +35,16 @@ public:
             const Control& control)
         : plan_(plan), stage_(stage), train_(train), valid_(valid), control_(control),
           trains_mean_(stage.mode != Mode::variance), trains_variance_(stage.mode != Mode::warmup),
-          gather_(plan.inputs, arena_), mean_(plan.mean, plan.activation, trains_mean_, arena_),
-          variance_(plan.variance, plan.activation, trains_variance_, arena_) {}
+          mean_(plan.mean, plan.activation, trains_mean_, arena_),
+          variance_(plan.variance, plan.activation, trains_variance_, arena_), crew_(control.crew),
+          places_(places()), gather_(plan.inputs, places_, arena_),
+          block_(arena_.array<Block<T>>(places_)), loss_(arena_.array<Vec<T>>(places_)),
+          mean_tapes_(arena_.array<T>(mean_.tape() * places_)),
+          variance_tapes_(arena_.array<T>(variance_.tape() * places_)) {
+        mean_.allocate(arena_);
+        variance_.allocate(arena_);
+        list_parts();
+    }
 
     Outcome run(T* parameters, float* history) {
         start(parameters);
@@ -102,18 +61,12 @@ public:
         double best = __builtin_inf();
         std::int64_t best_epoch = 0, epoch = 0, steps = 0;
         while (epoch < stage_.epochs) {
-            for (std::int64_t i = n - 1; i > 0; --i) {
-                const auto j = std::int64_t(random.below(std::uint64_t(i) + 1));
-                const std::int32_t swap = order[i];
-                order[i] = order[j];
-                order[j] = swap;
-            }
+            shuffle(order, n, random);
             double loss = 0;
             for (std::int64_t at = 0; at < n; at += plan_.batch_size, ++steps) {
                 const std::int64_t end = at + plan_.batch_size < n ? at + plan_.batch_size : n;
-                loss += batch(order, at, end, n);
+                loss += step(order, at, end, T(step_size.next()));
                 if (stopped()) return {Status::interrupted, epoch, steps};
-                update(T(step_size.next()));
                 if (steps % 64 == 63) control_.steps->fetch_add(64, std::memory_order_relaxed);
             }
             const double score = valid_.n ? mean_loss(valid_) : __builtin_nan("");
@@ -142,7 +95,62 @@ public:
     }
 
 private:
+    // The gradients of some units of a layer.
+    struct Part {
+        bool variance;
+        int layer, from, to;
+    };
+
     bool stopped() const { return control_.stop->load(std::memory_order_relaxed); }
+
+    // Blocks that are worked on together: so many that their tapes stay in the second-level cache,
+    // and enough to share between threads.
+    int places() const {
+        constexpr std::ptrdiff_t cache = 192 * 1024;
+        const auto tape = std::ptrdiff_t(sizeof(T)) * (mean_.tape() + variance_.tape());
+        std::int64_t most = cache / tape;
+        if (crew_ && most < 2 * crew_->threads) most = 2 * crew_->threads;
+        const std::int64_t rows = plan_.batch_size < train_.n ? plan_.batch_size : train_.n;
+        const std::int64_t blocks = (rows + block_rows - 1) / block_rows;
+        if (most > blocks) most = blocks;
+        return int(most < 1 ? 1 : most > 256 ? 256 : most);
+    }
+
+    void list_parts() {
+        constexpr int units = 2 * tile_rows(2);
+        for (const bool filling : {false, true}) {
+            if (filling) part_ = arena_.array<Part>(parts_);
+            parts_ = 0;
+            for (const bool variance : {false, true}) {
+                const Perceptron<T>& net = variance ? variance_ : mean_;
+                for (int l = 0; (variance ? trains_variance_ : trains_mean_) && l < net.layers();
+                     ++l)
+                    for (int from = 0, to; from < net.layer(l).out; from = to, ++parts_) {
+                        to = from + next_rows(net.layer(l).out - from, units);
+                        if (filling) part_[parts_] = {variance, l, from, to};
+                    }
+            }
+        }
+    }
+
+    // Call task(i) for every i < n, here or with the help of the crew.
+    template <class Task> void each(int n, Task task) {
+        if (!crew_ || n == 1) {
+            for (int i = 0; i < n; ++i) task(i);
+            return;
+        }
+        crew_->run(
+            crew_, n, [](void* context, int i) { (*static_cast<Task*>(context))(i); }, &task);
+    }
+
+    static void shuffle(std::int32_t* order, std::int64_t n, Random& random) {
+        for (std::int64_t i = n - 1; i > 0; --i) {
+            const auto j = std::int64_t(random.below(std::uint64_t(i) + 1));
+            const std::int32_t swap = order[i];
+            order[i] = order[j];
+            order[j] = swap;
+        }
+    }
 
     void start(const T* parameters) {
         if (stage_.fresh) {
@@ -154,91 +162,148 @@ private:
         }
         if (trains_mean_) mean_moments_ = arena_.array<T>(2 * mean_.parameters());
         if (trains_variance_) variance_moments_ = arena_.array<T>(2 * variance_.parameters());
-        if (stage_.init_var_bias) {
-            const double error = mean_square(valid_.n ? valid_ : train_);
+        if (stage_.init_var_bias)
             variance_.output_bias() =
-                T(__builtin_log(error > variance_floor ? error : variance_floor));
-        }
+                T(output_of_variance(mean_square(valid_.n ? valid_ : train_)));
     }
 
-    // One batch: gradients of its mean loss; returns the sum of its rows' weighted losses.
-    double batch(const std::int32_t* order, std::int64_t begin, std::int64_t end, std::int64_t n) {
+    // One batch and its update; returns the sum of its rows' weighted losses.
+    double step(const std::int32_t* order, std::int64_t begin, std::int64_t end, T step_size) {
         const T scale = T(1) / T(end - begin);
         Vec<T> loss{};
-        for (std::int64_t at = begin; at < end && !stopped(); at += block_rows) {
-            const int count = int(end - at < block_rows ? end - at : block_rows);
-            for (std::int64_t i = at + count; i < at + 2 * block_rows && i < n; ++i)
-                __builtin_prefetch(train_.x + std::int64_t(order[i]) * plan_.inputs);
-            const Block<T> x = gather_(train_, order, at, count);
-            if (trains_mean_) mean_.template forward<true>(x);
-            if (trains_variance_) variance_.template forward<true>(x);
-            T kept[block_rows];
-            if (!trains_mean_)
-                for (int r = 0; r < x.vectors * lanes<T>; ++r)
-                    kept[r] = r < count ? kept_means_[order[at + r]] : T(0);
-            loss += derivatives(x, trains_mean_ ? mean_.output() : kept, scale);
-            if (trains_mean_) mean_.backward(x, at == begin);
-            if (trains_variance_) variance_.backward(x, at == begin);
+        const std::int64_t chunk = std::int64_t(places_) * block_rows;
+        for (std::int64_t at = begin; at < end && !stopped(); at += chunk) {
+            const std::int64_t left = end - at < chunk ? end - at : chunk;
+            const int blocks = int((left + block_rows - 1) / block_rows);
+            differentiate(order, at, left, blocks, scale);
+            for (int b = 0; b < blocks; ++b) loss += loss_[b];
+            const bool add = at > begin, last = at + chunk >= end;
+            each(parts_, [&](int i) {
+                const Part& part = part_[i];
+                (part.variance ? variance_ : mean_)
+                    .gradients(part.layer, part.from, part.to, block_, gather_.size(),
+                               part.variance ? variance_tapes_ : mean_tapes_, blocks, add);
+                if (last) update(part, step_size);
+            });
         }
         return double(sum<T>(loss));
     }
 
+    // Forward and backward of `rows` rows in `blocks` blocks. Whole blocks if there are enough to
+    // share; else the two networks side by side, which meet to compute the loss.
+    void differentiate(const std::int32_t* order, std::int64_t at, std::int64_t rows, int blocks,
+                       T scale) {
+        const auto fetch = [&](int b) {
+            const std::int64_t first = at + std::int64_t(b) * block_rows;
+            const std::int64_t left = at + rows - first;
+            const int count = int(left < block_rows ? left : block_rows);
+            for (std::int64_t i = first + count; i < first + 2 * block_rows && i < train_.n; ++i)
+                __builtin_prefetch(train_.x + std::int64_t(order[i]) * plan_.inputs);
+            block_[b] = gather_(b, train_, order, first, count);
+        };
+        const auto forward = [&](int b, bool variance) {
+            if (variance ? trains_variance_ : trains_mean_)
+                (variance ? variance_ : mean_).template forward<true>(block_[b], tape(b, variance));
+        };
+        const auto backward = [&](int b, bool variance) {
+            if (variance ? trains_variance_ : trains_mean_)
+                (variance ? variance_ : mean_).backward(block_[b], tape(b, variance));
+        };
+        const auto loss = [&](int b) {
+            loss_[b] = derivatives(b, order + at + b * block_rows, scale);
+        };
+        const bool whole = !crew_ || blocks >= 2 * crew_->threads || blocks % crew_->threads == 0 ||
+                           !(trains_mean_ && trains_variance_);
+        if (whole) {
+            each(blocks, [&](int b) {
+                fetch(b);
+                forward(b, false);
+                forward(b, true);
+                loss(b);
+                backward(b, false);
+                backward(b, true);
+            });
+            return;
+        }
+        for (int b = 0; b < blocks; ++b) fetch(b);
+        each(2 * blocks, [&](int i) { forward(i / 2, i % 2); });
+        for (int b = 0; b < blocks; ++b) loss(b);
+        each(2 * blocks, [&](int i) { backward(i / 2, i % 2); });
+    }
+
+    T* tape(int b, bool variance) const {
+        return variance ? variance_tapes_ + b * variance_.tape() : mean_tapes_ + b * mean_.tape();
+    }
+
     // From the outputs of the two networks to the derivatives that backward starts from.
-    Vec<T> derivatives(const Block<T>& x, const T* mean, T scale) {
+    Vec<T> derivatives(int b, const std::int32_t* order, T scale) {
         const T beta = T(plan_.beta);
+        T *const mean = mean_.output(tape(b, false)), *const output =
+                                                          variance_.output(tape(b, true));
+        const Block<T>& x = block_[b];
+        if (!trains_mean_)
+            for (int r = 0; r < x.rows; ++r) mean[r] = kept_means_[order[r]];
         Vec<T> loss{};
         for (int i = 0; i < x.vectors * lanes<T>; i += lanes<T>) {
-            const Vec<T> r = load<T>(gather_.y + i) - load<T>(mean + i);
-            const Vec<T> w = load<T>(gather_.weight + i);
-            Vec<T> v = splat<T>(T(warmup_variance));
-            if (trains_variance_) {
-                const Vec<T> e = exponential<T>(load<T>(variance_.output() + i));
-                v = e + T(variance_floor);
-                store<T>(variance_.output_delta() + i,
-                         w * scale * d_log_variance<T>(plan_.objective, beta, r, e, v));
-            }
+            const Linked<T> out = trains_variance_
+                                      ? linked<T>(load<T>(mean + i), load<T>(output + i))
+                                      : linked<T>(load<T>(mean + i));
+            const Vec<T> r = load<T>(gather_.y(b) + i) - out.mean;
+            const Vec<T> w = load<T>(gather_.weight(b) + i);
+            if (trains_variance_)
+                store<T>(output + i, w * scale *
+                                         (out.slope * d_log_variance<T>(plan_.objective, beta, r,
+                                                                        out.variance)));
             if (trains_mean_)
-                store<T>(mean_.output_delta() + i,
-                         w * scale * d_mean<T>(plan_.objective, beta, r, v));
-            loss += w * row_loss<T>(r, v);
+                store<T>(mean + i, w * scale * d_mean<T>(plan_.objective, beta, r, out.variance));
+            loss += w * row_loss<T>(r, out.variance);
         }
         return loss;
     }
 
-    void update(T step) {
-        if (trains_mean_) update(mean_, mean_moments_, T(stage_.reg_mean), step);
-        if (trains_variance_) update(variance_, variance_moments_, T(stage_.reg_var), step);
+    void update(const Part& part, T step_size) {
+        const Perceptron<T>& net = part.variance ? variance_ : mean_;
+        T* const first = part.variance ? variance_moments_ : mean_moments_;
+        T* const second = first + net.parameters();
+        const Layer<T>& layer = net.layer(part.layer);
+        const T penalty = T(part.variance ? stage_.reg_var : stage_.reg_mean);
+        const T clip = T(plan_.clip_value);
+        const auto move = [&](T* parameter, const T* gradient, std::ptrdiff_t n, T its_penalty) {
+            const std::ptrdiff_t at = parameter - net.parameter();
+            adam<T>(parameter, gradient, first + at, second + at, n, its_penalty, clip, step_size,
+                    plan_.beta2);
+        };
+        const std::ptrdiff_t from = part.from * layer.stride;
+        move(layer.weight + from, layer.weight_gradient + from,
+             (part.to - part.from) * layer.stride, penalty);
+        if (part.from == 0) move(layer.bias, layer.bias_gradient, padded<T>(layer.out), T(0));
     }
 
-    void update(Perceptron<T>& net, T* moments, T penalty, T step) {
-        T* second = moments + net.parameters();
-        for (int l = 0; l < net.layers(); ++l) {
-            const Layer<T>& layer = net.layer(l);
-            const std::ptrdiff_t at = layer.weight - net.parameter();
-            const std::ptrdiff_t weights = std::ptrdiff_t(layer.out) * layer.in_padded;
-            const T clip = T(plan_.clip_value);
-            adam<T>(layer.weight, layer.weight_gradient, moments + at, second + at, weights,
-                    penalty, clip, step, plan_.beta2);
-            adam<T>(layer.bias, layer.bias_gradient, moments + at + weights, second + at + weights,
-                    layer.out_padded, T(0), clip, step, plan_.beta2);
-        }
-    }
-
-    // visit(first row, block) for all rows in order
-    template <class Visit> void sweep(const Rows<T>& rows, Visit visit) {
-        for (std::int64_t at = 0; at < rows.n && !stopped(); at += block_rows) {
-            const int count = int(rows.n - at < block_rows ? rows.n - at : block_rows);
-            visit(at, gather_(rows, nullptr, at, count));
+    // visit(first row, place) for all blocks of rows in order, forward done
+    template <class Visit> void sweep(const Rows<T>& rows, bool variance, Visit visit) {
+        const std::int64_t chunk = std::int64_t(places_) * block_rows;
+        for (std::int64_t at = 0; at < rows.n && !stopped(); at += chunk) {
+            const std::int64_t left = rows.n - at < chunk ? rows.n - at : chunk;
+            const int blocks = int((left + block_rows - 1) / block_rows);
+            each(blocks, [&](int b) {
+                const std::int64_t first = at + std::int64_t(b) * block_rows;
+                const int count =
+                    int(at + left - first < block_rows ? at + left - first : block_rows);
+                block_[b] = gather_(b, rows, nullptr, first, count);
+                mean_.template forward<false>(block_[b], tape(b, false));
+                if (variance) variance_.template forward<false>(block_[b], tape(b, true));
+            });
+            for (int b = 0; b < blocks; ++b) visit(at + std::int64_t(b) * block_rows, b);
         }
     }
 
     double mean_square(const Rows<T>& rows) {
         double total = 0;
-        sweep(rows, [&](std::int64_t, const Block<T>& x) {
-            mean_.template forward<false>(x);
-            for (int r = 0; r < x.rows; ++r) {
-                const double error = double(gather_.y[r]) - double(mean_.output()[r]);
-                total += double(gather_.weight[r]) * error * error;
+        sweep(rows, false, [&](std::int64_t, int b) {
+            for (int r = 0; r < block_[b].rows; ++r) {
+                const double error =
+                    double(gather_.y(b)[r]) - double(mean_.output(tape(b, false))[r]);
+                total += double(gather_.weight(b)[r]) * error * error;
             }
         });
         return total / double(rows.n);
@@ -246,15 +311,16 @@ private:
 
     double mean_loss(const Rows<T>& rows) {
         double total = 0;
-        sweep(rows, [&](std::int64_t, const Block<T>& x) {
-            mean_.template forward<false>(x);
-            if (trains_variance_) variance_.template forward<false>(x);
-            for (int r = 0; r < x.rows; ++r) {
-                const double error = double(gather_.y[r]) - double(mean_.output()[r]);
-                const double v = trains_variance_
-                                     ? __builtin_exp(double(variance_.output()[r])) + variance_floor
-                                     : warmup_variance;
-                total += double(gather_.weight[r]) * (__builtin_log(v) + error * error / v);
+        sweep(rows, trains_variance_, [&](std::int64_t, int b) {
+            const T *mean = mean_.output(tape(b, false)), *output = variance_.output(tape(b, true));
+            for (int i = 0; i < block_[b].vectors * lanes<T>; i += lanes<T>) {
+                const Linked<T> out = trains_variance_
+                                          ? linked<T>(load<T>(mean + i), load<T>(output + i))
+                                          : linked<T>(load<T>(mean + i));
+                const Vec<T> loss = load<T>(gather_.weight(b) + i) *
+                                    row_loss<T>(load<T>(gather_.y(b) + i) - out.mean, out.variance);
+                for (int r = 0; r < lanes<T> && i + r < block_[b].rows; ++r)
+                    total += double(loss[r]);
             }
         });
         return total / double(rows.n);
@@ -263,9 +329,9 @@ private:
     // The mean does not change in a variance stage: compute it once for every row.
     void keep_means() {
         kept_means_ = arena_.array<T>(train_.n);
-        sweep(train_, [&](std::int64_t at, const Block<T>& x) {
-            mean_.template forward<false>(x);
-            std::memcpy(kept_means_ + at, mean_.output(), sizeof(T) * std::size_t(x.rows));
+        sweep(train_, false, [&](std::int64_t at, int b) {
+            std::memcpy(kept_means_ + at, mean_.output(tape(b, false)),
+                        sizeof(T) * std::size_t(block_[b].rows));
         });
     }
 
@@ -289,8 +355,15 @@ private:
     const Rows<T>& valid_;
     const Control& control_;
     bool trains_mean_, trains_variance_;
-    Gatherer<T> gather_;
     Perceptron<T> mean_, variance_;
+    Crew* crew_;
+    int places_;  // for blocks
+    Gatherer<T> gather_;
+    Block<T>* block_;  // of each place, as are the losses and the tapes
+    Vec<T>* loss_;
+    T *mean_tapes_, *variance_tapes_;
+    Part* part_ = nullptr;
+    int parts_ = 0;
     T* mean_moments_ = nullptr;
     T* variance_moments_ = nullptr;
     T* kept_means_ = nullptr;
@@ -301,36 +374,6 @@ template <class T>
 Outcome train(const Plan& plan, const Stage& stage, const Rows<T>& rows, const Rows<T>& valid,
               T* parameters, float* history, const Control& control) {
     return Trainer<T>(plan, stage, rows, valid, control).run(parameters, history);
-}
-
-// Every row takes the same path through the same instructions, whatever stands beside it.
-template <class T>
-void predict(const Plan& plan, const T* parameters, const T* x, std::int64_t n, T* mean,
-             T* variance) {
-    Arena arena;
-    Perceptron<T> mean_net(plan.mean, plan.activation, false, arena);
-    Perceptron<T> variance_net(plan.variance, plan.activation, false, arena);
-    variance_net.unpack(mean_net.unpack(parameters));
-    Gatherer<T> gather(plan.inputs, arena);
-    Rows<T> rows;
-    rows.x = x;
-    rows.n = n;
-    for (std::int64_t at = 0; at < n; at += block_rows) {
-        const int count = int(n - at < block_rows ? n - at : block_rows);
-        Block<T> block = gather(rows, nullptr, at, count);
-        block.vectors = block_rows / lanes<T>;
-        mean_net.template forward<false>(block);
-        variance_net.template forward<false>(block);
-        for (int r = 0; r < block_rows; r += lanes<T>) {
-            T m[lanes<T>], v[lanes<T>];
-            store<T>(m, load<T>(mean_net.output() + r));
-            store<T>(v, exponential<T>(load<T>(variance_net.output() + r)) + T(variance_floor));
-            for (int i = 0; i < lanes<T> && r + i < count; ++i) {
-                mean[at + r + i] = m[i];
-                variance[at + r + i] = v[i];
-            }
-        }
-    }
 }
 
 }  // namespace mvenet::MVENET_ISA

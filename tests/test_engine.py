@@ -282,3 +282,56 @@ def test_engine_refuses_what_could_touch_foreign_memory():
         attempt(subset_number=1)
     with pytest.raises(ValueError, match="differ in length"):
         attempt(y=y[:-1])
+
+
+@pytest.mark.parametrize("batch_size", [32, 100, 300])
+def test_threads_that_share_a_network_change_no_bit(simd, batch_size):
+    X, y, w = table(n=700, d=5, weights=True)
+    arch, training = Architecture((64, 80, 48), (90, 64), "silu"), Training(batch_size=batch_size)
+    stages = [*strategy("warmup"), Stage("variance", 3, 1e-3, "cosine", patience=2)]
+    results = [
+        engine(X, y, w, stages, arch, training, valid=100, precise=False, threads=threads)
+        for threads in (1, 2, 3, 7)
+    ]
+    for other in results[1:]:
+        assert other.networks.parameters.tobytes() == results[0].networks.parameters.tobytes()
+        for a, b in zip(other.history[0], results[0].history[0], strict=True):
+            assert a.tobytes() == b.tobytes()
+
+
+def test_threads_that_share_a_network_agree_with_the_reference(simd):
+    X, y, w = table(n=150, d=5, weights=True)
+    arch, training = Architecture((64, 33), (90,), "silu"), Training(batch_size=70)
+    stages = strategy("warmup", epochs=2)
+    one, three = (engine(X, y, w, stages, arch, training, threads=n) for n in (1, 3))
+    assert one.networks.parameters.tobytes() == three.networks.parameters.tobytes()
+    assert_same(X, y, w, stages, arch, training)
+
+
+@pytest.mark.parametrize("weights", [None, [3.0, 0.0, 1.0]])
+@pytest.mark.parametrize(("factor", "offset"), [(1.0, 0.0), (1e-3, 1e9), (1e280, 0.0)])
+def test_moments_are_those_of_the_mixture(simd, weights, factor, offset):
+    X, y, _ = table(n=120, d=4)
+    y = y * factor + offset
+    rows = [(np.arange(k, len(y), 2), np.arange(0)) for k in (0, 1)]
+    networks = [fleet.Network(tuple(strategy("warmup")), k, k % 2) for k in range(3)]
+    nets = fleet.train(
+        X, y, None, rows, networks, architecture=Architecture((6,), (4,)), training=Training()
+    ).networks
+    big = np.random.default_rng(0).normal(3, 2, (3001, 4))
+    mean, std = nets.moments(big, weights=weights, factor=2.0, threads=2)
+    means, stds = nets.predict(big)
+    means, stds = (means - offset) / factor, 2.0 * stds / factor
+    shares = np.ones(3) if weights is None else np.asarray(weights)
+    expected = np.average(means, axis=0, weights=shares)
+    variance = np.average(stds**2 + (means - expected) ** 2, axis=0, weights=shares)
+    digits = max(1e-12, 1e-15 * offset / factor)
+    np.testing.assert_allclose((mean - offset) / factor, expected, rtol=0, atol=30 * digits)
+    np.testing.assert_allclose(std / factor, np.sqrt(variance), rtol=30 * digits)
+    only_mean, nothing = nets.moments(big, weights=weights, std=False)
+    assert nothing is None
+    assert only_mean.tobytes() == mean.tobytes()
+    for pick in ([0], [17, 3000], np.arange(100)):
+        alone = nets.moments(big[pick], weights=weights, factor=2.0)
+        assert alone[0].tobytes() == mean[pick].tobytes()
+        assert alone[1].tobytes() == std[pick].tobytes()

@@ -89,6 +89,46 @@ class Networks:
         self, X: NDArray[Any], threads: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Means and standard deviations in units of y, each of shape (K, n_rows)."""
+        means, stds = self._predict(X, threads, deviations=True, weights=None, factor=1.0)
+        assert stds is not None
+        return means, stds
+
+    def moments(
+        self,
+        X: NDArray[Any],
+        *,
+        std: bool = True,
+        weights: NDArray[np.float64] | None = None,
+        factor: float = 1.0,
+        threads: int = 1,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Mean and standard deviation of the mixture of the networks, in units of y.
+
+        Reduced while the rows are predicted: the memory does not grow with the networks.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+        std : bool
+            Whether the standard deviation is wanted; without it half the work is saved.
+        weights : ndarray of shape (K,) or None
+            Not negative, with a positive sum. None weighs all networks alike.
+        factor : float
+            On the standard deviation of each network.
+        threads : int
+
+        Returns
+        -------
+        mean : ndarray of shape (n,)
+        std : ndarray of shape (n,), or None
+        """
+        shares = np.ones(len(self)) if weights is None else np.asarray(weights, np.float64)
+        shares = shares / shares.sum()
+        return self._predict(X, threads, deviations=std, weights=shares, factor=factor)
+
+    def _predict(
+        self, X: NDArray[Any], threads: int, **options: Any
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         mean_sizes, var_sizes = self.architecture.sizes(X.shape[1])
         return _engine.predict(
             x=_regular(X),
@@ -102,6 +142,7 @@ class Networks:
             activation=self.architecture.activation,
             input_bound=self.architecture.input_bound,
             threads=threads,
+            **options,
         )
 
 

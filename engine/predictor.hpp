@@ -1,0 +1,103 @@
+// What networks say of the rows of a table.
+//
+// Every row takes the same path through the same instructions, whatever stands beside it.
+#pragma once
+
+#include "arena.hpp"
+#include "gather.hpp"
+#include "kernel.hpp"
+#include "link.hpp"
+#include "mlp.hpp"
+#include "standardise.hpp"
+
+namespace mvenet::MVENET_ISA {
+
+template <class T> class Predictor {
+public:
+    Predictor(const Plan& plan, const Ensemble<T>& networks, const Table& table, std::int64_t start,
+              std::int64_t n)
+        : networks_(networks), table_(table), start_(start), n_(n), inputs_(plan.inputs),
+          blocks_(int((n + block_rows - 1) / block_rows)),
+          x_(arena_.array<T>(std::ptrdiff_t(plan.inputs) * block_rows)),
+          block_(arena_.array<Block<T>>(blocks_)), gather_(plan.inputs, blocks_, arena_),
+          mean_(plan.mean, plan.activation, false, arena_),
+          variance_(plan.variance, plan.activation, false, arena_),
+          mean_tape_(arena_.array<T>(mean_.tape())),
+          variance_tape_(arena_.array<T>(variance_.tape())) {}
+
+    void run(const Listener& listener) {
+        for (std::int64_t k = 0; k < networks_.size; ++k) {
+            prepare(k);
+            variance_.borrow(mean_.borrow(networks_.parameters[k]));
+            for (int b = 0; b < blocks_; ++b) {
+                mean_.template forward<false>(block_[b], mean_tape_);
+                if (listener.deviations)
+                    variance_.template forward<false>(block_[b], variance_tape_);
+                tell(k, b, listener);
+            }
+        }
+    }
+
+private:
+    // The rows as the network sees them; networks trained on the same rows see the same.
+    void prepare(std::int64_t k) {
+        const auto same = [&](const double* a, const double* b) {
+            return __builtin_memcmp(a, b, sizeof(double) * std::size_t(inputs_)) == 0;
+        };
+        const Scaling* const before = k ? &networks_.scalings[k - 1] : nullptr;
+        const Scaling& now = networks_.scalings[k];
+        if (before && same(before->x_mean, now.x_mean) && same(before->x_scale, now.x_scale))
+            return;
+        Rows<T> data;
+        data.x = x_;
+        for (int b = 0; b < blocks_; ++b) {
+            standardise<T>(table_, now, nullptr, first(b), rows(b), x_);
+            block_[b] = gather_(b, data, nullptr, 0, rows(b));
+        }
+    }
+
+    void tell(std::int64_t k, int b, const Listener& listener) {
+        double mean[block_rows], deviation[block_rows];
+        for (int r = 0; r < rows(b); r += lanes<T>) {
+            const Vec<T> first = load<T>(mean_.output(mean_tape_) + r);
+            Linked<T> out = linked<T>(first);
+            if (listener.deviations)
+                out = linked<T>(first, load<T>(variance_.output(variance_tape_) + r));
+            const Vec<T> root = square_root<T>(out.variance);
+            for (int i = 0; i < lanes<T>; ++i) {
+                mean[r + i] = bounded(double(out.mean[i]));
+                deviation[r + i] = bounded(double(root[i]));
+            }
+        }
+        listener.tell(listener.context, k, first(b), rows(b), mean,
+                      listener.deviations ? deviation : nullptr);
+    }
+
+    static double bounded(double z) {
+        return z > farthest ? farthest : z < -farthest ? -farthest : z;
+    }
+    std::int64_t first(int b) const { return start_ + std::int64_t(b) * block_rows; }
+    int rows(int b) const {
+        const std::int64_t left = start_ + n_ - first(b);
+        return int(left < block_rows ? left : block_rows);
+    }
+
+    Arena arena_;
+    const Ensemble<T>& networks_;
+    const Table& table_;
+    std::int64_t start_, n_;
+    int inputs_, blocks_;
+    T* x_;
+    Block<T>* block_;
+    Gatherer<T> gather_;
+    Perceptron<T> mean_, variance_;
+    T *mean_tape_, *variance_tape_;
+};
+
+template <class T>
+void predict(const Plan& plan, const Ensemble<T>& networks, const Table& table, std::int64_t start,
+             std::int64_t n, const Listener& listener) {
+    Predictor<T>(plan, networks, table, start, n).run(listener);
+}
+
+}  // namespace mvenet::MVENET_ISA
