@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # What an editable installation depends on: the engine, and which packages there are.
 ENGINE := $(wildcard engine/*) CMakeLists.txt pyproject.toml $(wildcard src/mvenet/*/__init__.py)
 
-.PHONY: demo test test-slow lint format bench bench-search bench-alternatives bench-command scaling default paper-figures paper-tables \
+.PHONY: demo test test-torch test-slow lint format bench bench-search bench-alternatives bench-command scaling default paper-figures paper-tables \
     paper-theory fuzz sanitize emulate clean
 
 demo: $(STAMP)
@@ -14,6 +14,10 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q
+
+# Networks of one's own have an environment of their own: PyTorch is gigabytes on some platforms.
+test-torch: .venv-torch/.installed
+	.venv-torch/bin/python -m pytest -q tests -k "torch or own-network"
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow --timeout 3600
@@ -96,6 +100,15 @@ $(STAMP): $(ENGINE)
 .venv-alternatives/.installed: benchmarks/alternatives.txt $(ENGINE)
 	test -x .venv-alternatives/bin/python || $(PYTHON) -m venv .venv-alternatives
 	.venv-alternatives/bin/python -m pip install --quiet . -r $<
+	touch $@
+
+# This release resolves to the small CPU build here; skorch then takes what is there.
+.venv-torch/.installed: $(ENGINE)
+	test -x .venv-torch/bin/python || $(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	.venv-torch/bin/python -m pip install --quiet torch==2.13.0
+	.venv-torch/bin/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.4"
+	.venv-torch/bin/python -m pip install --quiet --no-build-isolation --editable . --group torch
 	touch $@
 
 .venv-bench/.installed: benchmarks/requirements.txt

@@ -28,7 +28,7 @@ __all__ = [
 _MODULES = (
     *("calibration", "cli", "comparison", "datasets", "distributions", "fleet", "metrics", "onnx"),
     *("persistence", "plots", "predictive", "recipes", "regressor", "report", "search", "table"),
-    "workflow",
+    *("torch", "workflow"),
 )
 _HOMES = {
     "CalibratedRegressor": "calibration",

@@ -1,0 +1,44 @@
+"""The method for networks of one's own, in PyTorch: pieces for any loop, and an estimator.
+
+Needs ``pip install "mvenet[torch]"``. Never run here: CUDA and MPS devices.
+"""
+
+try:
+    import safetensors  # noqa: F401
+    import skorch  # noqa: F401
+    import torch  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        f'mvenet.torch needs torch, skorch and safetensors ({error}): pip install "mvenet[torch]".',
+        name=error.name,
+    ) from error
+
+from mvenet.torch._convert import from_engine, to_engine
+from mvenet.torch._dropout import ConcreteDropout, MCDropout, regularisation, sampling
+from mvenet.torch._losses import BetaNLL, FaithfulNLL, GaussianNLL, NaturalNLL, natural_to_mean
+from mvenet.torch._net import MeanVarianceNet
+from mvenet.torch._optim import Adam, param_groups
+from mvenet.torch._persistence import load
+from mvenet.torch._regressor import TorchMVERegressor
+from mvenet.torch._schedule import Schedule, mean_squared_residual
+
+__all__ = [
+    "Adam",
+    "BetaNLL",
+    "ConcreteDropout",
+    "FaithfulNLL",
+    "GaussianNLL",
+    "MCDropout",
+    "MeanVarianceNet",
+    "NaturalNLL",
+    "Schedule",
+    "TorchMVERegressor",
+    "from_engine",
+    "load",
+    "mean_squared_residual",
+    "natural_to_mean",
+    "param_groups",
+    "regularisation",
+    "sampling",
+    "to_engine",
+]

@@ -1,0 +1,151 @@
+"""skorch's training loop with our stages in it: data, devices and batches are skorch's work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, TypedDict
+
+import numpy as np
+import skorch
+import torch
+from skorch.callbacks import Callback
+from torch import Tensor
+
+from mvenet.torch._data import Rows, loader
+from mvenet.torch._dropout import is_stochastic, regularisation, sampling
+from mvenet.torch._losses import GaussianNLL
+from mvenet.torch._net import MeanVarianceNet
+from mvenet.torch._optim import Adam, param_groups
+from mvenet.torch._schedule import Schedule
+
+PREDICTED_AT_ONCE = 512
+
+
+class DivergedMemberError(Exception):
+    """A loss was NaN or infinite."""
+
+
+class Record(TypedDict):
+    """How a training went: for each epoch its stage, training and validation loss."""
+
+    diverged: bool
+    epochs: list[tuple[str, float, float]]
+
+
+class Loop(skorch.NeuralNet):
+    """A network, its loss, and penalties as parameter groups, on one device."""
+
+    def __init__(
+        self,
+        module: MeanVarianceNet,
+        criterion: torch.nn.Module | None = None,
+        *,
+        penalties: tuple[float, float] = (0.0, 0.0),
+        autocast: bool = False,
+        num_workers: int = 0,
+        **settings: Any,
+    ) -> None:
+        # skorch's own callbacks time, score and print every batch; ours does what is needed.
+        super().__init__(
+            module, criterion or GaussianNLL(), train_split=None, verbose=0, **settings
+        )
+        self.penalties = penalties
+        self.autocast = autocast
+        self.num_workers = num_workers
+
+    @property
+    def _default_callbacks(self) -> list[Any]:
+        return []
+
+    def initialize_optimizer(self, *_: Any, **__: Any) -> Loop:
+        """Adam over the groups of the two penalties."""
+        self.optimizer_ = Adam(param_groups(self.module_, *self.penalties), lr=self.lr)
+        self.regularised = not isinstance(regularisation(self.module_), float | int)
+        return self
+
+    def get_iterator(self, dataset: Rows, training: bool = False) -> Any:
+        """Batches, shuffled for training."""
+        size = self.batch_size if training else max(self.batch_size, PREDICTED_AT_ONCE)
+        return loader(dataset, size, shuffle=training, num_workers=self.num_workers)
+
+    def infer(self, x: Any, **fit_params: Any) -> Any:
+        """Run the network, in bfloat16 where that was asked for."""
+        if not self.autocast:
+            return super().infer(x, **fit_params)
+        with torch.autocast(torch.device(self.device).type, dtype=torch.bfloat16):
+            return super().infer(x, **fit_params)
+
+    def get_loss(self, y_pred: Any, y_true: Any, X: Any = None, training: bool = False) -> Tensor:
+        """Loss of a batch; what the objective holds constant stays out of the record."""
+        target, weight = (part.to(self.device) for part in y_true)
+        if not training:
+            return self.nll(y_pred, target, weight)
+        loss = self.criterion_(y_pred, target, weight)
+        with torch.no_grad():
+            plain = type(self.criterion_) is GaussianNLL
+            self.recorded = loss.detach() if plain else self.nll(y_pred, target, weight)
+        return loss + regularisation(self.module_) if self.regularised else loss
+
+    nll = staticmethod(GaussianNLL())
+
+
+class Stages(Callback):
+    """Our schedule at skorch's hooks: stages, clipping, the record, and what follows an epoch."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        residuals: Callable[[], Any],
+        seed: Callable[[int], int],
+        after: Callable[[], None],
+    ) -> None:
+        self.schedule, self.residuals = schedule, residuals
+        self.seed, self.after = seed, after
+        self.epochs: list[tuple[str, float, float]] = []  # stage, training and validation loss
+
+    def on_epoch_begin(self, net: Loop, **_: Any) -> None:
+        """Randomness depends on the number of the epoch alone, so a run can go on anywhere."""
+        torch.manual_seed(self.seed(self.schedule.epoch))
+        self.schedule.begin_epoch(self.residuals())
+        self.sums = {True: [0.0, 0], False: [0.0, 0]}
+
+    def on_grad_computed(self, net: Loop, named_parameters: Any, **_: Any) -> None:
+        """Clip, and set the learning rate."""
+        self.schedule.before_step()
+
+    def on_batch_end(
+        self, net: Loop, batch: Any = None, training: bool = False, loss: Any = None, **_: Any
+    ) -> None:
+        """Add up losses without waiting for the device."""
+        rows = len(batch[1][0])
+        total = self.sums[training]
+        total[0] += rows * (net.recorded if training else loss.detach())
+        total[1] += rows
+
+    def on_epoch_end(self, net: Loop, **_: Any) -> None:
+        """Record, stop early, save."""
+        net.history.clear()
+        trained, validated = (
+            float(total) / rows if rows else math.nan for total, rows in self.sums.values()
+        )
+        if not math.isfinite(trained):
+            raise DivergedMemberError
+        self.epochs.append((self.schedule.stage, trained, validated))
+        self.schedule.end_epoch(None if math.isnan(validated) else validated)
+        self.after()
+
+
+def outputs(loop: Loop, rows: Rows, n_samples: int, seed: int) -> Iterator[Any]:
+    """Means and standard deviations of all rows, once or once for each draw of the dropout."""
+    drawn = is_stochastic(loop.module_)
+    for draw in range(n_samples if drawn else 1):
+        means, stds = [], []
+        for batch in loop.get_iterator(rows):
+            with sampling(loop.module_):
+                if drawn:
+                    torch.manual_seed(seed + draw)  # one network for all batches
+                mean, log_variance = loop.evaluation_step(batch)
+            means.append(mean.double().cpu())
+            stds.append((0.5 * log_variance.double()).exp().cpu())
+        yield np.stack([torch.cat(means).numpy(), torch.cat(stds).numpy()])

@@ -1,0 +1,433 @@
+"""TorchMVERegressor: scikit-learn's contract around a mean-variance network of one's own."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import json
+import math
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from mvenet import recipes
+from mvenet._estimator import DivergedError, PredictsDistribution
+from mvenet._sklearn import Interval, StrOptions
+from mvenet.distributions import Normal, NormalMixture
+from mvenet.fleet import derived_seed, seed_entropy
+from mvenet.torch import _data
+from mvenet.torch._checkpoint import Checkpoint
+from mvenet.torch._files import state_of
+from mvenet.torch._loop import Loop, Record, outputs
+from mvenet.torch._losses import BetaNLL, FaithfulNLL, GaussianNLL
+from mvenet.torch._net import MeanVarianceNet
+from mvenet.torch._training import (
+    device_of,
+    own_randomness,
+    random_starts,
+    train_member,
+)
+
+SMALLEST_STD = float(np.finfo(np.float64).tiny)
+
+
+class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
+    """A mean-variance network of your own, trained as the paper says it must be.
+
+    Parameters
+    ----------
+    module : MeanVarianceNet, or a function without arguments that makes one
+        It is copied, and trained from the weights that it has. Of a function each member of an
+        ensemble is made anew, with ``random_state`` as PyTorch's seed.
+    strategy : {"warmup", "warmup-fixed-mean", "no-warmup"}, default="warmup"
+        As of :class:`mvenet.MVERegressor`, as are all parameters up to ``n_iter_no_change``.
+    objective : {"nll", "beta-nll", "faithful"}, default="nll"
+    beta : float, default=0.5
+    reg_mean : float, default=1e-4
+        Penalty on the squared weights of the mean, in units of standardised y.
+    reg_var : float or "auto", default="auto"
+        The same for the variance; "auto" is ten times ``reg_mean``, and ``reg_mean`` for networks
+        that share a trunk, where only one penalty is possible.
+    epochs, warmup_epochs : int or "auto", default="auto"
+    batch_size : int, default=32
+    learning_rate : float, default=1e-3
+    schedule : {"cosine", "ramp-cosine", "constant"}, default="cosine"
+    clip_value : float or None, default=5.0
+    n_members : int, default=1
+        A deep ensemble. Copies of a module are told to ``reset_parameters``, layer by layer.
+    early_stopping : bool, default=False
+    validation_fraction : float, default=0.1
+    n_iter_no_change : int, default=20
+    n_samples : int, default=50
+        Draws for a prediction if the module has MCDropout or ConcreteDropout.
+    device : str, default="auto"
+        "auto" takes CUDA, else MPS, else the CPU. CUDA and MPS were never run by the tests.
+    mixed_precision : bool, default=False
+        Run the network in bfloat16 where PyTorch thinks it safe.
+    num_workers : int, default=0
+        Processes that load the items of a Dataset.
+    checkpoint : str, path or None, default=None
+        File in which the training is kept while it lasts: the same call after a kill goes on with
+        it, to the same result. It is removed at the end.
+    warm_start : bool, default=False
+        Whether a fitted one goes on from its weights and its units of y.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of starts, batches, dropout and held-out rows.
+    verbose : int, default=0
+        1 shows a progress bar (tqdm).
+
+    Attributes
+    ----------
+    modules_ : list of MeanVarianceNet
+        The trained members, of X to y in standardised units.
+    y_mean_, y_scale_ : ndarray of shape (n_members,)
+        Those units.
+    history_ : dict of ndarray
+        Columns ``member``, ``stage``, ``epoch``, ``nll`` and ``validation_nll``, as of
+        :class:`mvenet.MVERegressor`.
+    reg_mean_, reg_var_ : float
+        The penalties used.
+
+    Notes
+    -----
+    y is standardised, X is not: what a network of your own wants (pixels, token numbers, columns
+    of mean 0) only you know. For a table, put a ``StandardScaler`` before it. Whole numbers in
+    arrays become floating ones unless the module has an ``Embedding``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from torch import nn
+    >>> from mvenet.torch import MeanVarianceNet, TorchMVERegressor
+    >>> def small():
+    ...     return nn.Sequential(nn.Linear(1, 10), nn.Tanh(), nn.Linear(10, 1))
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (200, 1))
+    >>> y = X[:, 0] + (0.05 + 0.3 * (X[:, 0] > 0)) * rng.standard_normal(200)
+    >>> model = TorchMVERegressor(
+    ...     lambda: MeanVarianceNet(small(), small()),
+    ...     epochs=40, warmup_epochs=20, learning_rate=0.01, random_state=0,
+    ... )
+    >>> mean, std = model.fit(X, y).predict([[-0.5], [0.5]], return_std=True)
+    >>> bool(std[1] > 2 * std[0])
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's own form)
+        "module": [nn.Module, callable],
+        "strategy": [StrOptions({"no-warmup", "warmup", "warmup-fixed-mean"})],
+        "objective": [StrOptions({"nll", "beta-nll", "faithful"})],
+        "beta": [Interval(Real, 0, 1, closed="both")],
+        "reg_mean": [Interval(Real, 0, 1e6, closed="both")],
+        "reg_var": [Interval(Real, 0, 1e6, closed="both"), StrOptions({"auto"})],
+        "epochs": [Interval(Integral, 1, 10**8, closed="both"), StrOptions({"auto"})],
+        "warmup_epochs": [Interval(Integral, 1, 10**8, closed="both"), StrOptions({"auto"})],
+        "batch_size": [Interval(Integral, 1, 2**31 - 1, closed="both")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "schedule": [StrOptions({"constant", "cosine", "ramp-cosine"})],
+        "clip_value": [Interval(Real, 0, None, closed="neither"), None],
+        "n_members": [Interval(Integral, 1, None, closed="left")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "device": [str],
+        "mixed_precision": ["boolean"],
+        "num_workers": [Interval(Integral, 0, None, closed="left")],
+        "checkpoint": [str, os.PathLike, None],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state", np.random.Generator],
+        "verbose": ["verbose"],
+    }
+
+    scale_ = 1.0  # factor on all standard deviations, of an engine's search
+
+    def __init__(
+        self,
+        module: Any,
+        *,
+        strategy: str = "warmup",
+        objective: str = "nll",
+        beta: float = 0.5,
+        reg_mean: float = 1e-4,
+        reg_var: float | str = "auto",
+        epochs: int | str = "auto",
+        warmup_epochs: int | str = "auto",
+        batch_size: int = 32,
+        learning_rate: float = 1e-3,
+        schedule: str = "cosine",
+        clip_value: float | None = 5.0,
+        n_members: int = 1,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 20,
+        n_samples: int = 50,
+        device: str = "auto",
+        mixed_precision: bool = False,
+        num_workers: int = 0,
+        checkpoint: str | os.PathLike[str] | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.module = module
+        self.strategy = strategy
+        self.objective = objective
+        self.beta = beta
+        self.reg_mean = reg_mean
+        self.reg_var = reg_var
+        self.epochs = epochs
+        self.warmup_epochs = warmup_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.clip_value = clip_value
+        self.n_members = n_members
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.n_samples = n_samples
+        self.device = device
+        self.mixed_precision = mixed_precision
+        self.num_workers = num_workers
+        self.checkpoint = checkpoint
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "modules_")
+
+    # --- training --------------------------------------------------------------------------------
+
+    def fit(
+        self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like or tensor of shape (n, ...), or torch Dataset
+            Rows of any shape. The items of a Dataset are (inputs, target), or inputs with ``y``
+            apart; inputs may be dicts, whose names are those of the module's arguments.
+        y : array-like of shape (n,), or None with a Dataset of pairs
+        sample_weight : array-like of shape (n,) or None
+            Not negative; a row of weight zero is left out.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        device = device_of(self.device)
+        before = self._before()
+        self.__dict__.pop("modules_", None)  # an interrupted fit leaves nothing half-fitted
+        rows = _data.training_rows(self, X, y, sample_weight)
+        entropy = seed_entropy(self.random_state)
+        checkpoint = self._open_checkpoint(rows, entropy)
+        if checkpoint is not None:
+            entropy = checkpoint.entropy
+        parts = self._split(rows, entropy)
+        with own_randomness(device):
+            if before is None:
+                nets = random_starts(self.module, self.n_members, entropy)
+                units = np.tile(parts[0].units(), (len(nets), 1))
+            else:
+                nets, units = before
+            self.reg_mean_, self.reg_var_ = self._penalties(nets[0])
+            records = self._trained(nets, units, parts, device, entropy, checkpoint)
+        self._keep(nets, records, units)
+        if checkpoint is not None:
+            Path(checkpoint.path).unlink(missing_ok=True)
+        return self
+
+    def _trained(
+        self,
+        starts: list[MeanVarianceNet],
+        units: NDArray[np.float64],
+        parts: tuple[_data.Rows, _data.Rows | None],
+        device: str,
+        entropy: Any,
+        checkpoint: Checkpoint | None,
+    ) -> list[Record]:
+        """Train each member, one after the other."""
+        records: list[Record] = []
+        planned = self._stages(len(parts[0]))
+        with self._bar(len(starts) * sum(stage.epochs for stage in planned)) as tick:
+            for number, net in enumerate(starts):
+                if checkpoint is not None and number < len(checkpoint.done):
+                    net.load_state_dict(state_of(checkpoint.weights, f"member.{number}."))
+                    records.append(checkpoint.done[number])
+                    continue
+                mean, scale = units[number].tolist()
+                train = parts[0].standardised(mean, scale, net)
+                held_out = parts[1] and parts[1].standardised(mean, scale, net)
+                seed = partial(derived_seed, entropy, 0, number)
+                loop = self._loop(net, device)
+                record = train_member(self, loop, planned, train, held_out, seed, checkpoint, tick)
+                if checkpoint is not None:
+                    checkpoint.member_done(net, record)
+                records.append(record)
+        return records
+
+    def _loop(self, net: MeanVarianceNet, device: str) -> Loop:
+        objectives = {
+            "nll": GaussianNLL(),
+            "beta-nll": BetaNLL(self.beta),
+            "faithful": FaithfulNLL(),
+        }
+        loop = Loop(
+            net,
+            objectives[self.objective],
+            penalties=(self.reg_mean_, self.reg_var_),
+            autocast=self.mixed_precision,
+            num_workers=self.num_workers,
+            device=device,
+            lr=self.learning_rate,
+            batch_size=self.batch_size,
+        )
+        loop.initialize()
+        return loop
+
+    def _stages(self, n_rows: int) -> tuple[recipes.Stage, ...]:
+        return recipes.stages(
+            self.strategy,
+            n_rows=n_rows,
+            batch_size=self.batch_size,
+            epochs=self.epochs,
+            warmup_epochs=self.warmup_epochs,
+            learning_rate=self.learning_rate,
+        )
+
+    def _split(self, rows: _data.Rows, entropy: Any) -> tuple[_data.Rows, _data.Rows | None]:
+        """Training and held-out rows."""
+        if not self.early_stopping:
+            return rows, None
+        n_valid = math.ceil(self.validation_fraction * len(rows))
+        if len(rows) - n_valid < 2:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction} leaves {len(rows) - n_valid} of "
+                f"{len(rows)} rows for training: lower it or set early_stopping=False."
+            )
+        order = np.random.default_rng(derived_seed(entropy, 0)).permutation(len(rows))
+        return rows.take(np.sort(order[n_valid:])), rows.take(np.sort(order[:n_valid]))
+
+    def _before(self) -> tuple[list[MeanVarianceNet], NDArray[np.float64]] | None:
+        """Members to go on from, and their units of y, if that was asked for."""
+        if not (self.warm_start and hasattr(self, "modules_")):
+            return None
+        return copy.deepcopy(self.modules_), np.column_stack([self.y_mean_, self.y_scale_])
+
+    def _penalties(self, net: MeanVarianceNet) -> tuple[float, float]:
+        if self.reg_var != "auto":
+            return float(self.reg_mean), float(self.reg_var)
+        shares = net.trunk is not None
+        return float(self.reg_mean), float(self.reg_mean) * (1 if shares else 10)
+
+    # --- what remains ----------------------------------------------------------------------------
+
+    def _keep(
+        self, nets: list[MeanVarianceNet], records: list[Record], units: NDArray[np.float64]
+    ) -> None:
+        """Set the fitted attributes; no trained member is an error, a lost one a warning."""
+        kept = [k for k, record in enumerate(records) if not record["diverged"]]
+        lost = len(records) - len(kept)
+        remedy = f"lower learning_rate (now {self.learning_rate})"
+        if not kept:
+            raise DivergedError(
+                f"Training diverged, the loss became NaN or infinite: {remedy} or clip_value (now "
+                f"{self.clip_value}), and look for huge numbers in X."
+            )
+        if lost:
+            message = f"{lost} of {len(records)} members diverged and were left out: {remedy}."
+            warnings.warn(ConvergenceWarning(message), stacklevel=3)
+        self.y_mean_, self.y_scale_ = units[kept].T
+        self.history_ = _history([records[k]["epochs"] for k in kept], self.y_scale_)
+        self.modules_ = [nets[k] for k in kept]
+
+    def _open_checkpoint(self, rows: _data.Rows, entropy: Any) -> Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        apart = ("module", "device", "verbose", "num_workers", "checkpoint", "random_state")
+        settings = {k: v for k, v in self.get_params(deep=False).items() if k not in apart}
+        settings["random_state"] = repr(self.random_state)
+        text = json.dumps([settings, _data.fingerprint(rows)], sort_keys=True)
+        key = hashlib.sha256(text.encode()).hexdigest()
+        return Checkpoint.open(self.checkpoint, key, entropy)
+
+    @contextlib.contextmanager
+    def _bar(self, epochs: int) -> Iterator[Callable[[], object]]:
+        """A progress bar over the epochs of all members, if one is wanted."""
+        if not self.verbose:
+            yield lambda: None
+            return
+        from tqdm.auto import tqdm
+
+        with tqdm(total=epochs, unit="epoch") as bar:
+            yield bar.update
+
+    def predict_dist(self, X: Any) -> Normal | NormalMixture:
+        """Predictive distribution of each row.
+
+        Parameters
+        ----------
+        X : array-like or tensor of shape (n, ...), or torch Dataset
+
+        Returns
+        -------
+        Normal or NormalMixture
+            A mixture of the members, and of the draws of their dropout if they have some.
+        """
+        check_is_fitted(self)
+        rows, device = _data.unlabelled_rows(self, X), device_of(self.device)
+        means, stds = [], []
+        with own_randomness(device):
+            for number, net in enumerate(self.modules_):
+                loop = self._loop(copy.deepcopy(net), device)
+                part = rows.standardised(0.0, 1.0, net)
+                for mean, std in outputs(loop, part, self.n_samples, 1_000_003 * number):
+                    means.append(self.y_mean_[number] + self.y_scale_[number] * mean)
+                    stds.append(self.scale_ * self.y_scale_[number] * std)
+        stds = [np.maximum(std, SMALLEST_STD) for std in stds]
+        return Normal(means[0], stds[0]) if len(means) == 1 else NormalMixture(means, stds)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model as safetensors, for :func:`mvenet.torch.load`.
+
+        Parameters
+        ----------
+        path : str or path
+            Customarily ending in ``.safetensors``. Replaced whole or not at all.
+        """
+        from mvenet.torch import _persistence
+
+        _persistence.save(self, path)
+
+
+def _history(members: list[Any], scale: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+    """Columns in negative log-likelihood a row and units of y, from losses log σ² + r²/σ²."""
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("member", "stage", "epoch", "nll", "validation_nll")
+    }
+    for number, epochs in enumerate(members):
+        constant = 0.5 * math.log(2 * math.pi) + math.log(scale[number])
+        counts: dict[str, int] = {}
+        for stage, trained, validated in epochs:
+            counts[stage] = counts.get(stage, 0) + 1
+            validated = math.nan if validated is None else validated
+            row = (number, stage, counts[stage], trained / 2 + constant, validated / 2 + constant)
+            for column, value in zip(columns.values(), row, strict=True):
+                column.append(value)
+    return {name: np.array(values) for name, values in columns.items()}
