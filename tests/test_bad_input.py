@@ -449,7 +449,7 @@ def test_rows_far_away_of_a_large_target_give_finite_numbers():
 @pytest.mark.parametrize(
     ("name", "values"),
     {
-        "hidden_mean": [None, 5, "40", (0,), (-3,), (4.0,), (np.nan,), (True,), (70000,), ("a",),
+        "hidden_mean": [5, "40", (0,), (-3,), (4.0,), (np.nan,), (True,), (70000,), ("a",),
                         ((4, 3), (2, 1)), ((4,), (3, 2)), {4: 1}],
         "hidden_var": [5, "40", (0,), (-3,), (4.0,), (70000,), ((4,), (3, 2))],
         "activation": ["gelu", None, 3],

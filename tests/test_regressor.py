@@ -743,3 +743,25 @@ def test_epistemic_shrinks_with_more_rows_and_aleatoric_does_not():
         parts[n] = dist.aleatoric.mean(), dist.epistemic.mean()
     assert parts[3000][1] < 0.5 * parts[50][1]
     assert parts[3000][0] == pytest.approx(0.04, rel=0.15)
+
+
+# --- large tables --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_members", [1, 3])
+def test_many_rows_in_blocks_are_the_same_as_at_once(n_members, monkeypatch):
+    X, y = table()
+    model = fast(n_members=n_members).fit(X, y)
+    rows = np.random.default_rng(0).normal(size=(1000, X.shape[1]))
+    dist = model.predict_dist(rows)
+    outcomes = dist.mean + 0.3
+    levels = [0.05, 0.5]
+    monkeypatch.setattr("mvenet._estimator._AT_ONCE", 600)
+    assert_array_equal(model.predict_interval(rows, [0.5, 0.9]), dist.interval([0.5, 0.9]))
+    assert_array_equal(model.predict_quantiles(rows, levels), dist.ppf(levels))
+    assert_array_equal(model.logpdf(rows, outcomes), dist.logpdf(outcomes))
+    mean, std = model.predict(rows, return_std=True)
+    assert_allclose(mean, dist.mean, rtol=1e-12, atol=1e-12)
+    assert_allclose(std, dist.std, rtol=1e-12)
+    with pytest.raises(ValueError, match="y must have shape"):
+        model.logpdf(rows, outcomes[:-1])
