@@ -20,7 +20,8 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from mvenet import MVERegressorCV, _engine, datasets, recipes
-from mvenet._plan import estimate
+from mvenet._estimator import described
+from mvenet._plan import Plan, estimate
 
 HERE = Path(__file__).parent
 
@@ -76,7 +77,8 @@ def paper_search(python: str | None, repeats: int, clock: Clock) -> None:
         **recipes.PAPER, scale=False, n_members=1, cv=KFold(10, shuffle=True, random_state=5),
         random_state=0,
     )  # fmt: skip
-    plan = estimate(X, y, model._requests(X, y, np.arange(len(y)))[:1], threads=1)
+    _, (whole,) = described([model], X, y)
+    plan = estimate([Plan(whole.rounds[:1])], threads=1)
     print(
         f"Boston, {len(y)} rows: {plan.networks} trainings, {plan.steps:,} gradient steps instead"
     )

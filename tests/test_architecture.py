@@ -29,6 +29,7 @@ LEVELS = {
     "_progress": 1,
     # knows scikit-learn
     "_sklearn": 2,
+    "_settings": 2,
     "_validation": 2,
     "_estimator": 2,
     "regressor": 2,

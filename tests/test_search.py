@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import pickle
@@ -686,7 +687,7 @@ def diverging(monkeypatch, condition):
         result = train(X, y, sample_weight, subsets, networks, **settings)
         flags = [bool(condition(n, len(subsets[n.subset][0]))) for n in networks]
         result.networks.parameters[flags] = np.nan
-        return fleet.Fleet(result.networks, np.array(flags), result.history, result.steps)
+        return dataclasses.replace(result, diverged=np.array(flags))
 
     monkeypatch.setattr(fleet, "train", marked)
 

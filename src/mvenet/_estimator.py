@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-import math
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
-from numbers import Integral, Real
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -17,9 +14,10 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mvenet import _plan, fleet, recipes
-from mvenet._sklearn import Interval, StrOptions
-from mvenet._validation import check_table, fingerprint, hidden_units
+from mvenet import fleet
+from mvenet._plan import Fitting, Plan, Table, drive
+from mvenet._settings import NetworkSettings
+from mvenet._validation import check_table, fingerprint
 from mvenet.distributions import Normal, NormalMixture
 
 _SMALLEST_STD = np.finfo(np.float64).tiny
@@ -189,58 +187,8 @@ class DistributionRegressor(PredictsDistribution, RegressorMixin, BaseEstimator)
         return np.concatenate([of(self._mixture(table[rows]), rows) for rows in parts])
 
 
-class NetworkSettings(DistributionRegressor):
-    """The parameters that say how networks are built and trained, and what follows from them."""
-
-    hidden_mean: tuple[int, ...] | None
-    hidden_var: tuple[int, ...] | None
-    activation: str
-    strategy: str
-    objective: str
-    beta: float
-    epochs: int | str
-    warmup_epochs: int | str
-    batch_size: int
-    learning_rate: float
-    schedule: str
-    clip_value: float | None
-    n_members: int
-    early_stopping: bool
-    validation_fraction: float
-    n_iter_no_change: int
-    random_state: Any
-    verbose: int
-
-    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's own form)
-        "hidden_mean": ["array-like", None],
-        "hidden_var": ["array-like", None],
-        "activation": [StrOptions(set(fleet.ACTIVATIONS))],
-        "strategy": [StrOptions({"no-warmup", "warmup", "warmup-fixed-mean"})],
-        "objective": [StrOptions(set(fleet.OBJECTIVES))],
-        "beta": [Interval(Real, 0, 1, closed="both")],
-        "epochs": [Interval(Integral, 1, 10**8, closed="both"), StrOptions({"auto"})],
-        "warmup_epochs": [Interval(Integral, 1, 10**8, closed="both"), StrOptions({"auto"})],
-        "batch_size": [Interval(Integral, 1, 2**31 - 1, closed="both")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "schedule": [StrOptions(set(fleet.SCHEDULES))],
-        "clip_value": [Interval(Real, 0, None, closed="neither"), None],
-        "n_members": [Interval(Integral, 1, None, closed="left")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": [
-            Interval(Integral, None, -1, closed="right"),
-            Interval(Integral, 1, None, closed="left"),
-            None,
-        ],
-        "random_state": ["random_state", np.random.Generator],
-        "verbose": ["verbose"],
-    }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Parameters that are younger than a file have their defaults."""
-        parameters = inspect.signature(type(self)).parameters.values()
-        super().__setstate__({p.name: p.default for p in parameters} | state)
+class NetworkRegressor(NetworkSettings, DistributionRegressor):
+    """An estimator that trains networks: it plans, asks for them, and keeps what it is given."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on a table.
@@ -256,8 +204,10 @@ class NetworkSettings(DistributionRegressor):
         -------
         self
         """
-        told = fit_together([self], X, y, sample_weight, n_jobs=self.n_jobs, verbose=self.verbose)
-        for warning in told[0]:
+        (found,) = fit_together(
+            [self], X, y, sample_weight, n_jobs=self.n_jobs, verbose=self.verbose
+        )
+        for warning in found:
             warnings.warn(warning, stacklevel=2)
         return self
 
@@ -267,65 +217,14 @@ class NetworkSettings(DistributionRegressor):
         """Penalties on the mean and on the variance that the networks were trained with."""
 
     @abstractmethod
-    def _fitting(
-        self,
-        X: NDArray[Any],
-        y: NDArray[np.float64],
-        weight: NDArray[np.float64] | None,
-        rows: fleet.Rows,
-    ) -> Generator[_plan.Request, fleet.Fleet, list[Warning]]:
-        """Ask for networks, set the fitted attributes when they are there, return warnings."""
+    def _plan(self, table: Table) -> Plan:
+        """Describe the fit, round by round; parameters and table have been checked."""
 
     @abstractmethod
-    def _requests(
-        self, X: NDArray[Any], y: NDArray[np.float64], rows: fleet.Rows
-    ) -> list[_plan.Request]:
-        """What ``_fitting`` will ask for, round by round; for a search a round of that size."""
+    def _fitting(self, table: Table, plan: Any) -> Fitting[list[Warning]]:
+        """Ask for networks, set the fitted attributes when they are there, return warnings."""
 
-    def _architecture(self) -> recipes.Architecture:
-        return recipes.Architecture(
-            hidden_units("hidden_mean", self.hidden_mean),
-            hidden_units("hidden_var", self.hidden_var),
-            self.activation,
-        )
-
-    def _training(self) -> recipes.Training:
-        return recipes.Training(
-            objective=self.objective,
-            beta=self.beta,
-            batch_size=self.batch_size,
-            clip_value=math.inf if self.clip_value is None else self.clip_value,
-        )
-
-    def _stages(self, n_rows: int, reg_mean: float, reg_var: float) -> tuple[recipes.Stage, ...]:
-        return recipes.stages(
-            self.strategy,
-            n_rows=n_rows,
-            batch_size=self.batch_size,
-            epochs=self.epochs,
-            warmup_epochs=self.warmup_epochs,
-            learning_rate=self.learning_rate,
-            schedule=self.schedule,
-            reg_mean=reg_mean,
-            reg_var=reg_var,
-            patience=self.n_iter_no_change if self.early_stopping else 0,
-        )
-
-    def _split(self, rows: fleet.Rows, entropy: Any) -> tuple[fleet.Rows, fleet.Rows]:
-        """Training and validation rows."""
-        if not self.early_stopping:
-            return rows, rows[:0]
-        n_valid = math.ceil(self.validation_fraction * len(rows))
-        if len(rows) - n_valid < 2:
-            raise ValueError(
-                f"validation_fraction={self.validation_fraction} leaves {len(rows) - n_valid} of "
-                f"{len(rows)} rows for training: lower it or set early_stopping=False."
-            )
-        rng = np.random.default_rng(fleet.derived_seed(entropy, 0))
-        order = rng.permutation(rows)
-        return np.sort(order[n_valid:]), np.sort(order[:n_valid])
-
-    def _without_diverged(self, result: fleet.Fleet) -> tuple[fleet.Networks, list[Warning]]:
+    def _without_diverged(self, result: fleet.Fleet) -> tuple[fleet.Fleet, list[Warning]]:
         """Return the networks that trained; none at all is an error, some a warning."""
         lost = int(result.diverged.sum())
         if lost == len(result.diverged):
@@ -333,7 +232,7 @@ class NetworkSettings(DistributionRegressor):
                 f"Training diverged (learning_rate={self.learning_rate}, "
                 f"clip_value={self.clip_value}): lower learning_rate or clip_value."
             )
-        return result.networks[~result.diverged], self._lost(lost, len(result.diverged))
+        return result[~result.diverged], self._lost(lost, len(result.diverged))
 
     def _lost(self, lost: int, members: int) -> list[Warning]:
         if not lost:
@@ -349,8 +248,23 @@ class DivergedError(ValueError):
     """No network of a fit was trained to its end."""
 
 
+def described(
+    estimators: Sequence[NetworkRegressor],
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+) -> tuple[Table, list[Plan]]:
+    """Check what estimators are given, and describe what fitting them together takes."""
+    tables = []
+    for estimator in estimators:
+        estimator._validate_params()
+        tables.append(check_table(estimator, X, y, sample_weight))
+    # The same for all, and one object, so that they can share networks.
+    return tables[0], [estimator._plan(tables[0]) for estimator in estimators]
+
+
 def fit_together(
-    estimators: Sequence[NetworkSettings],
+    estimators: Sequence[NetworkRegressor],
     X: ArrayLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None = None,
@@ -366,26 +280,24 @@ def fit_together(
     caller to show. ``forgiving`` makes a warning of an estimator whose networks all diverged, and
     leaves it unfitted, so that the others are not lost.
     """
-    fits = []
     for estimator in estimators:
         estimator.__dict__.pop("networks_", None)  # an interrupted fit leaves nothing half-fitted
-        estimator._validate_params()
-        table, target, weight, rows = check_table(estimator, X, y, sample_weight)
-        fitting = estimator._fitting(table, target, weight, rows)
-        fits.append(_forgiven(fitting) if forgiving else fitting)
-    threads = fleet.effective_threads(n_jobs)
-    told = _plan.drive(
-        table, target, weight, fits, threads=threads, verbose=verbose, progress=progress
+    table, plans = described(estimators, X, y, sample_weight)
+    fits = [e._fitting(table, plan) for e, plan in zip(estimators, plans, strict=True)]
+    found = drive(
+        plans,
+        [_forgiven(fit) for fit in fits] if forgiving else fits,
+        threads=fleet.effective_threads(n_jobs),
+        verbose=verbose,
+        progress=progress,
     )
-    trained_on = fingerprint(table, target, *([] if weight is None else [weight]))
+    trained_on = fingerprint(table.X, table.y, *([] if table.weight is None else [table.weight]))
     for estimator in estimators:
         estimator.fingerprint_ = trained_on
-    return told
+    return found
 
 
-def _forgiven(
-    fitting: Generator[_plan.Request, fleet.Fleet, list[Warning]],
-) -> Generator[_plan.Request, fleet.Fleet, list[Warning]]:
+def _forgiven(fitting: Fitting[list[Warning]]) -> Fitting[list[Warning]]:
     try:
         return (yield from fitting)
     except DivergedError as error:

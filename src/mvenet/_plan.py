@@ -1,16 +1,18 @@
-"""Fits that ask for networks, round by round, and get them from shared fleets.
+"""The rounds of a fit: described once, then read by the fit, the dry run and the progress bar.
 
-A fit is a generator: it yields a :class:`Request`, is sent the trained :class:`mvenet.fleet.Fleet`,
-and may then ask for more. Several fits on the same rows run side by side, and what they have in
-common is trained once.
+An estimator describes its fit as a :class:`Plan` before anything is trained. Its fit is a generator
+that yields requests, round by round, and is sent the trained :class:`mvenet.fleet.Fleet` of each;
+between two rounds it may do what it likes, and a round may depend on what came before. Several fits
+on the same rows run side by side, and what they have in common is trained once.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
 from collections import defaultdict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -19,114 +21,198 @@ from numpy.typing import NDArray
 
 from mvenet import fleet
 from mvenet._progress import steps_bar
-from mvenet.recipes import Architecture, Training
+from mvenet.recipes import Architecture, Stage, Training
 
 T = TypeVar("T")
+Subsets = Sequence[tuple[fleet.Rows, fleet.Rows]]
 SAMPLE = 4000  # gradient steps of a network that is trained to see how long it takes
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What networks are trained on, as checked; two requests share networks if it is one object.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, d)
+    y : ndarray of shape (n,)
+    weight : ndarray of shape (n,) or None
+    rows : ndarray of int
+        The rows that count: those whose weight is not zero.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[np.float64]
+    weight: NDArray[np.float64] | None
+    rows: fleet.Rows
 
 
 @dataclass(frozen=True)
 class Request:
-    """Networks that a fit needs before it can go on; the arguments of :func:`train`."""
+    """Networks of one architecture that a fit needs, trained on subsets of one table."""
 
-    subsets: Sequence[tuple[fleet.Rows, fleet.Rows]]
+    table: Table
+    subsets: Subsets
     networks: Sequence[fleet.Network]
     architecture: Architecture
     training: Training
 
+    def with_penalties(self, reg_mean: float, reg_var: float) -> Request:
+        """The same networks with these penalties."""
+
+        def changed(stage: Stage) -> Stage:
+            return dataclasses.replace(stage, reg_mean=reg_mean, reg_var=reg_var)
+
+        return dataclasses.replace(
+            self,
+            networks=[
+                dataclasses.replace(network, stages=tuple(map(changed, network.stages)))
+                for network in self.networks
+            ],
+        )
+
+
+@dataclass(frozen=True)
+class Round:
+    """Requests that a fit makes at once.
+
+    A round that is not ``settled`` depends on the results of earlier ones: its requests stand for
+    those that will be made, and cost at least as much.
+    """
+
+    requests: tuple[Request, ...]
+    settled: bool = True
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a fit will train; an estimator may add what else its fit needs to know."""
+
+    rounds: tuple[Round, ...]
+
+
+Fitting = Generator[Sequence[Request], list[fleet.Fleet], T]
+
 
 def drive(
-    X: NDArray[Any],
-    y: NDArray[np.float64],
-    sample_weight: NDArray[np.float64] | None,
-    fits: Sequence[Generator[Request, fleet.Fleet, T]],
+    plans: Sequence[Plan],
+    fits: Sequence[Fitting[T]],
     *,
     threads: int = 1,
     verbose: int = 0,
     progress: fleet.Progress | None = None,
 ) -> list[T]:
-    """Run several fits on the same rows side by side, and return what each returns.
+    """Run fits side by side, and return what each returns.
 
-    A fit is a generator that yields requests and is sent their fleets. The requests of one round
-    become one fleet for each architecture, so that what two fits have in common is trained once.
-    ``progress`` is told the gradient steps done in all rounds; ``verbose`` draws a bar for each.
+    The requests of one moment become one fleet for each table, architecture and training, so that
+    what two fits have in common is trained once. ``progress`` is told the gradient steps done;
+    ``verbose`` draws a bar of all that are planned.
     """
-    waiting = {i: next(fit) for i, fit in enumerate(fits)}
     results: dict[int, T] = {}
     done = 0
+    with steps_bar("training", planned_steps(plans) if verbose else 0, verbose) as bar:
+        watchers = [watcher for watcher in (bar, progress) if watcher is not None]
 
-    def tick(steps: int) -> None:
-        if progress is not None:
-            progress(done + steps)
+        def tick(steps: int) -> None:
+            for watcher in watchers:
+                watcher(done + steps)
 
-    while waiting:
-        answers: dict[int, fleet.Fleet] = {}
-        for members in _kindred(waiting):
-            requests = [waiting[i] for i in members]
-            rows, networks = _merged(requests)
-            total = fleet.planned_steps(networks, rows, requests[0].training.batch_size)
-            with steps_bar("training", total, verbose) as bar:
-                whole = fleet.train(
-                    X,
-                    y,
-                    sample_weight,
-                    rows,
-                    networks,
-                    architecture=requests[0].architecture,
-                    training=requests[0].training,
-                    threads=threads,
-                    record_history=True,
-                    progress=bar or (tick if progress else None),
-                )
-            tick(whole.steps)
-            done += whole.steps
-            start = 0
-            for i, request in zip(members, requests, strict=True):
-                answers[i] = whole[start : start + len(request.networks)]
-                start += len(request.networks)
-        waiting = {}
-        for i, answer in answers.items():
-            try:
-                waiting[i] = fits[i].send(answer)
-            except StopIteration as end:
-                results[i] = end.value
+        def answered(requests: Sequence[Request]) -> Iterator[tuple[int, fleet.Fleet]]:
+            nonlocal done
+            for numbers in _alike(requests):
+                together = [requests[i] for i in numbers]
+                trained, whole = _train(together, threads, tick if watchers else None)
+                tick(whole.steps)
+                done += whole.steps
+                yield from zip(numbers, trained, strict=True)
+
+        waiting = {i: next(fit) for i, fit in enumerate(fits)}
+        while waiting:
+            every = [request for requests in waiting.values() for request in requests]
+            trained = dict(answered(every))
+            start, asked, waiting = 0, waiting, {}
+            for i, requests in asked.items():
+                answer = [trained[j] for j in range(start, start + len(requests))]
+                start += len(requests)
+                try:
+                    waiting[i] = fits[i].send(answer)
+                except StopIteration as end:
+                    results[i] = end.value
     return [results[i] for i in range(len(fits))]
 
 
-def _kindred(requests: Mapping[int, Request]) -> list[list[int]]:
-    """Numbers of the requests that one fleet can serve: of one architecture and training."""
+def _train(
+    requests: Sequence[Request], threads: int, progress: fleet.Progress | None
+) -> tuple[list[fleet.Fleet], fleet.Fleet]:
+    """The fleet of each request, and that of all."""
+    subsets, networks = _merged(requests)
+    first = requests[0]
+    whole = fleet.train(
+        first.table.X,
+        first.table.y,
+        first.table.weight,
+        subsets,
+        networks,
+        architecture=first.architecture,
+        training=first.training,
+        threads=threads,
+        record_history=True,
+        progress=progress,
+    )
+    ends = itertools.accumulate(len(request.networks) for request in requests)
+    starts = [0, *ends]
+    return [whole[a:b] for a, b in itertools.pairwise(starts)], whole
+
+
+def _alike(requests: Iterable[Request]) -> list[list[int]]:
+    """Numbers of the requests that one fleet can serve."""
     groups = defaultdict(list)
-    for i, request in requests.items():
-        groups[request.architecture, request.training].append(i)
+    for i, request in enumerate(requests):
+        groups[id(request.table), request.architecture, request.training].append(i)
     return list(groups.values())
 
 
-def _merged(
-    requests: Sequence[Request],
-) -> tuple[list[tuple[fleet.Rows, fleet.Rows]], list[fleet.Network]]:
+def _merged(requests: Sequence[Request]) -> tuple[Subsets, list[fleet.Network]]:
     """Subsets and networks of several requests, equal subsets made one."""
-    subsets: dict[tuple[bytes, bytes], int] = {}
-    rows: list[tuple[fleet.Rows, fleet.Rows]] = []
+    numbers: dict[tuple[bytes, bytes], int] = {}
+    subsets: list[tuple[fleet.Rows, fleet.Rows]] = []
     networks: list[fleet.Network] = []
     for request in requests:
-        numbers = []
+        here = []
         for train_rows, valid_rows in request.subsets:
             subset = fleet.row_numbers(train_rows), fleet.row_numbers(valid_rows)
             key = subset[0].tobytes(), subset[1].tobytes()
-            if key not in subsets:
-                subsets[key] = len(rows)
-                rows.append(subset)
-            numbers.append(subsets[key])
-        networks += [
-            dataclasses.replace(network, subset=numbers[network.subset])
-            for network in request.networks
-        ]
-    return rows, networks
+            if key not in numbers:
+                numbers[key] = len(subsets)
+                subsets.append(subset)
+            here.append(numbers[key])
+        networks += [dataclasses.replace(n, subset=here[n.subset]) for n in request.networks]
+    return subsets, networks
+
+
+def _fleets(plans: Sequence[Plan]) -> Iterator[list[Request]]:
+    """What is trained together, as far as that is known beforehand: requests of one kind."""
+    for rounds in itertools.zip_longest(*(plan.rounds for plan in plans)):
+        there = [r for r in rounds if r is not None]
+        known = [request for r in there if r.settled for request in r.requests]
+        for numbers in _alike(known):
+            yield [known[i] for i in numbers]
+        yield from ([request] for r in there if not r.settled for request in r.requests)
+
+
+def planned_steps(plans: Sequence[Plan]) -> int:
+    """Gradient steps of fits that run side by side, at most; shared ones counted once."""
+    return sum(_steps(requests) for requests in _fleets(plans))
+
+
+def _steps(requests: Sequence[Request]) -> int:
+    subsets, networks = _merged(requests)
+    return fleet.planned_steps(networks, subsets, requests[0].training.batch_size)
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What requests cost.
+    """What fits cost.
 
     Attributes
     ----------
@@ -150,41 +236,33 @@ class Workload:
         return Workload(*(a + b for a, b in pairs))
 
 
-def steps(requests: Sequence[Request]) -> int:
-    """Gradient steps of the requests of one round at most, shared ones counted once."""
-    kinds = ([requests[i] for i in kind] for kind in _kindred(dict(enumerate(requests))))
-    merged = ((*_merged(kind), kind[0].training.batch_size) for kind in kinds)
-    return sum(fleet.planned_steps(networks, rows, size) for rows, networks, size in merged)
+def estimate(plans: Sequence[Plan], *, threads: int = 1) -> Workload:
+    """Workload of fits side by side; the time from training a few networks a little."""
+    return sum((_measured(requests, threads) for requests in _fleets(plans)), Workload())
 
 
-def estimate(
-    X: NDArray[Any], y: NDArray[np.float64], requests: Sequence[Request], *, threads: int = 1
-) -> Workload:
-    """Workload of the requests of one round; the time from training a few networks a little."""
-    whole = Workload()
-    for members in _kindred(dict(enumerate(requests))):
-        kind = requests[members[0]]
-        rows, networks = _merged([requests[i] for i in members])
-        networks = list(dict.fromkeys(networks))
-        batch_size = kind.training.batch_size
-        alone = [fleet.planned_steps([network], rows, batch_size) for network in networks]
-        together = fleet.planned_steps(networks, rows, batch_size)
-        every = max(1, len(networks) // (4 * threads))
-        sample = [_shortened(n, SAMPLE / s) for n, s in zip(networks, alone, strict=True)][::every]
-        start = time.perf_counter()
-        trained = fleet.train(
-            X,
-            y,
-            None,
-            rows,
-            sample,
-            architecture=kind.architecture,
-            training=kind.training,
-            threads=threads,
-        )
-        seconds = (time.perf_counter() - start) / trained.steps * together
-        whole += Workload(len(networks), together, sum(alone), seconds)
-    return whole
+def _measured(requests: Sequence[Request], threads: int) -> Workload:
+    subsets, networks = _merged(requests)
+    networks = list(dict.fromkeys(networks))
+    first = requests[0]
+    batch_size = first.training.batch_size
+    alone = [fleet.planned_steps([network], subsets, batch_size) for network in networks]
+    together = fleet.planned_steps(networks, subsets, batch_size)
+    every = max(1, len(networks) // (4 * threads))
+    sample = [_shortened(n, SAMPLE / s) for n, s in zip(networks, alone, strict=True)][::every]
+    start = time.perf_counter()
+    trained = fleet.train(
+        first.table.X,
+        first.table.y,
+        None,
+        subsets,
+        sample,
+        architecture=first.architecture,
+        training=first.training,
+        threads=threads,
+    )
+    seconds = (time.perf_counter() - start) / trained.steps * together
+    return Workload(len(networks), together, sum(alone), seconds)
 
 
 def _shortened(network: fleet.Network, factor: float) -> fleet.Network:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from mvenet import fleet
+from mvenet._plan import Table
 from mvenet._sklearn import check_sample_weight
 
 LARGEST = 1e302  # sums and ranges of larger numbers overflow
@@ -32,8 +32,8 @@ def hidden_units(name: str, value: Any) -> tuple[int, ...] | None:
 
 def check_table(
     estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64] | None, fleet.Rows]:
-    """Validate what ``fit`` was given; return X, y, weights and the rows that count."""
+) -> Table:
+    """Validate what ``fit`` was given."""
     table, target = validate_data(
         estimator,
         X,
@@ -52,7 +52,7 @@ def check_table(
             )
     rows = np.arange(len(target))
     if sample_weight is None:
-        return table, target, None, rows
+        return Table(table, target, None, rows)
     weight = check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
     weight = weight / (weight.max() or 1.0)
     rows = np.flatnonzero(weight)
@@ -60,7 +60,7 @@ def check_table(
         raise ValueError(
             f"sample_weight is positive for {len(rows)} row(s): at least 2 rows must count."
         )
-    return table, target, weight, rows
+    return Table(table, target, weight, rows)
 
 
 def fingerprint(*arrays: NDArray[Any]) -> str:

@@ -164,18 +164,28 @@ class Fleet:
         Networks that met a NaN or an infinity; their parameters mean nothing.
     history : list of K lists, an ndarray of shape (epochs, 2) for each stage
         Training and validation loss, log σ² + r²/σ² in standardised units.
-    steps : int
-        Gradient steps done, each shared one once.
+    jobs : list of K lists of int
+        The stages of each network, as numbers of what the engine trained.
+    job_steps : ndarray of int
+        Gradient steps of everything that the engine trained.
     """
 
     networks: Networks
     diverged: NDArray[np.bool_]
     history: list[list[NDArray[np.float32]]]
-    steps: int
+    jobs: list[list[int]]
+    job_steps: NDArray[np.int64]
 
-    def __getitem__(self, part: slice) -> Fleet:
-        """Some of the networks, with the steps of all."""
-        return Fleet(self.networks[part], self.diverged[part], self.history[part], self.steps)
+    @property
+    def steps(self) -> int:
+        """Gradient steps of these networks, each shared one once."""
+        return int(self.job_steps[sorted({job for chain in self.jobs for job in chain})].sum())
+
+    def __getitem__(self, part: Any) -> Fleet:
+        """Some of the networks: a slice, a mask or an array of numbers."""
+        chosen = np.arange(len(self.diverged))[part]
+        history, jobs = ([whole[i] for i in chosen] for whole in (self.history, self.jobs))
+        return Fleet(self.networks[part], self.diverged[part], history, jobs, self.job_steps)
 
     def history_columns(self, stages: Sequence[Stage]) -> dict[str, NDArray[Any]]:
         """History as columns, in negative log-likelihood a row and units of y."""
@@ -246,7 +256,7 @@ def train(
         objective=training.objective,
         beta=training.beta,
         batch_size=training.batch_size,
-        clip_value=training.clip_value,
+        clip_value=math.inf if training.clip_value is None else training.clip_value,
         beta2=training.beta2,
         precise=precise,
         threads=threads,
@@ -270,7 +280,8 @@ def train(
         networks=Networks(architecture, parameters, *scaling),
         diverged=result["status"][last] != 0,
         history=history,
-        steps=int(result["steps"].sum()),
+        jobs=chains,
+        job_steps=result["steps"],
     )
 
 

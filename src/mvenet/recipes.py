@@ -12,9 +12,46 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-__all__ = ["DEFAULT", "PAPER", "Architecture", "Stage", "Training", "stages"]
+__all__ = ["DEFAULT", "PAPER", "STRATEGIES", "Architecture", "Stage", "Training", "stages"]
 
 Mode = Literal["warmup", "joint", "variance"]
+
+STRATEGIES: Mapping[str, tuple[Mode, ...]] = MappingProxyType(
+    {
+        "no-warmup": ("joint",),
+        "warmup": ("warmup", "joint"),
+        "warmup-fixed-mean": ("warmup", "variance"),
+    }
+)
+"""The paper's three strategies: what is trained, stage by stage."""
+
+PAPER: Mapping[str, Any] = MappingProxyType(
+    {
+        "hidden_mean": (40, 20),
+        "hidden_var": (40, 20),
+        "activation": "elu",
+        "strategy": "warmup",
+        "objective": "nll",
+        "epochs": 1000,
+        "warmup_epochs": 1000,
+        "batch_size": 32,
+        "learning_rate": 1e-3,
+        "schedule": "constant",
+        "clip_value": 5.0,
+    }
+)
+"""The paper's own settings, as its authors' code has them; the penalties are left to the user."""
+
+DEFAULT: Mapping[str, Any] = MappingProxyType(
+    {
+        **PAPER,
+        "epochs": "auto",
+        "warmup_epochs": "auto",
+        "learning_rate": 1e-2,
+        "schedule": "cosine",
+    }
+)
+"""What :class:`mvenet.MVERegressor` does: the shortest recipe that measured as good as PAPER."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +63,9 @@ class Architecture:
     never leaves ±``input_bound``; infinity leaves it as it is.
     """
 
-    hidden_mean: tuple[int, ...] | None = (40, 20)
-    hidden_var: tuple[int, ...] | None = (40, 20)
-    activation: str = "elu"
+    hidden_mean: tuple[int, ...] | None = PAPER["hidden_mean"]
+    hidden_var: tuple[int, ...] | None = PAPER["hidden_var"]
+    activation: str = PAPER["activation"]
     input_bound: float = math.inf
 
     def sizes(self, n_inputs: int) -> tuple[list[int], list[int]]:
@@ -47,10 +84,10 @@ class Training:
     ``beta`` belongs to the objective "beta-nll"; ``beta2`` is the decay of Adam's second moment.
     """
 
-    objective: str = "nll"
+    objective: str = PAPER["objective"]
     beta: float = 0.5
-    batch_size: int = 32
-    clip_value: float = math.inf
+    batch_size: int = PAPER["batch_size"]
+    clip_value: float | None = PAPER["clip_value"]
     beta2: float = 0.999
 
 
@@ -84,16 +121,21 @@ def stages(
     warmup_epochs: int | str,
     **settings: Any,
 ) -> tuple[Stage, ...]:
-    """Stages of one of the paper's three strategies, for a training set of ``n_rows``."""
+    """Stages of one of the strategies, for a training set of ``n_rows``."""
     if epochs == "auto":
         epochs = epochs_within(n_rows, batch_size, *AUTO)
     if warmup_epochs == "auto":
         warmup_epochs = epochs_within(n_rows, batch_size, *AUTO_WARMUP)
-    if strategy == "no-warmup":
-        return (Stage("joint", int(epochs), **settings),)
-    warmup = Stage("warmup", int(warmup_epochs), **settings)
-    mode: Mode = "variance" if strategy == "warmup-fixed-mean" else "joint"
-    return warmup, Stage(mode, int(epochs), init_var_bias=True, **settings)
+    modes = STRATEGIES[strategy]
+    return tuple(
+        Stage(
+            mode,
+            int(warmup_epochs if mode == "warmup" else epochs),
+            init_var_bias=i > 0,
+            **settings,
+        )
+        for i, mode in enumerate(modes)
+    )
 
 
 # "auto": so many passes over the rows, within so many gradient steps (benchmarks/README.md)
@@ -105,32 +147,3 @@ def epochs_within(n_rows: int, batch_size: int, epochs: int, least: int, most: i
     """Epochs that make at least ``least`` and at most ``most`` gradient steps, and at least one."""
     batches = math.ceil(n_rows / batch_size)
     return max(1, min(max(epochs, math.ceil(least / batches)), most // batches))
-
-
-PAPER: Mapping[str, Any] = MappingProxyType(
-    {
-        "hidden_mean": (40, 20),
-        "hidden_var": (40, 20),
-        "activation": "elu",
-        "strategy": "warmup",
-        "objective": "nll",
-        "epochs": 1000,
-        "warmup_epochs": 1000,
-        "batch_size": 32,
-        "learning_rate": 1e-3,
-        "schedule": "constant",
-        "clip_value": 5.0,
-    }
-)
-"""The paper's own settings, as its authors' code has them; the penalties are left to the user."""
-
-DEFAULT: Mapping[str, Any] = MappingProxyType(
-    {
-        **PAPER,
-        "epochs": "auto",
-        "warmup_epochs": "auto",
-        "learning_rate": 1e-2,
-        "schedule": "cosine",
-    }
-)
-"""What :class:`mvenet.MVERegressor` does: the shortest recipe that measured as good as PAPER."""

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from numbers import Real
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from mvenet import _plan, fleet
-from mvenet._estimator import NetworkSettings
-from mvenet._sklearn import Interval, StrOptions
+from mvenet import fleet
+from mvenet._estimator import NetworkRegressor
+from mvenet._plan import Fitting, Plan, Request, Round, Table
+from mvenet._settings import PENALTY, choice, setting, with_settings
 
 __all__ = ["MVERegressor"]
 
 AUTO_PRIOR = 5.0  # reg_mean="auto" times the number of rows (benchmarks/README.md)
 
 
-class MVERegressor(NetworkSettings):
+@with_settings
+class MVERegressor(NetworkRegressor):
     """Mean-variance network: regression that says how sure it is.
 
     Two networks share the inputs: one predicts the mean, the other the log-variance of y. They are
@@ -108,91 +103,35 @@ class MVERegressor(NetworkSettings):
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's own form)
-        **NetworkSettings._parameter_constraints,
-        "reg_mean": [Interval(Real, 0, 1e6, closed="both"), StrOptions({"auto"})],
-        "reg_var": [Interval(Real, 0, 1e6, closed="both"), StrOptions({"auto"})],
-    }
-
-    def __init__(
-        self,
-        hidden_mean: tuple[int, ...] | None = (40, 20),
-        hidden_var: tuple[int, ...] | None = (40, 20),
-        activation: str = "elu",
-        strategy: str = "warmup",
-        objective: str = "nll",
-        beta: float = 0.5,
-        reg_mean: float | str = "auto",
-        reg_var: float | str = "auto",
-        epochs: int | str = "auto",
-        warmup_epochs: int | str = "auto",
-        batch_size: int = 32,
-        learning_rate: float = 1e-2,
-        schedule: str = "cosine",
-        clip_value: float | None = 5.0,
-        n_members: int = 1,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 20,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.hidden_mean = hidden_mean
-        self.hidden_var = hidden_var
-        self.activation = activation
-        self.strategy = strategy
-        self.objective = objective
-        self.beta = beta
-        self.reg_mean = reg_mean
-        self.reg_var = reg_var
-        self.epochs = epochs
-        self.warmup_epochs = warmup_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.clip_value = clip_value
-        self.n_members = n_members
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    reg_mean: float | str = setting(PENALTY, choice("auto"), default="auto")
+    reg_var: float | str = setting(PENALTY, choice("auto"), default="auto")
 
     @property
     def penalties_(self) -> tuple[float, float]:
         """Penalties on the mean and on the variance that the networks were trained with."""
         return self.reg_mean_, self.reg_var_
 
-    def _fitting(
-        self,
-        X: NDArray[Any],
-        y: NDArray[np.float64],
-        weight: NDArray[np.float64] | None,
-        rows: fleet.Rows,
-    ) -> Generator[_plan.Request, fleet.Fleet, list[Warning]]:
-        request = self._requests(X, y, rows)[0]
-        result = yield request
-        trained, warned = self._without_diverged(result)
-        stages = request.networks[0].stages
-        self.history_ = result.history_columns(stages)
-        self.reg_mean_, self.reg_var_ = stages[-1].reg_mean, stages[-1].reg_var
-        self.n_steps_ = result.steps
-        self.networks_ = trained
-        return warned
-
-    def _requests(
-        self, X: NDArray[Any], y: NDArray[np.float64], rows: fleet.Rows
-    ) -> list[_plan.Request]:
+    def _plan(self, table: Table) -> Plan:
         entropy = fleet.seed_entropy(self.random_state)
-        subset = self._split(rows, entropy)
-        reg_mean = AUTO_PRIOR / len(rows) if self.reg_mean == "auto" else float(self.reg_mean)
-        reg_var = 10 * reg_mean if self.reg_var == "auto" else float(self.reg_var)
+        subset = self._split(table.rows, entropy)
+        prior = AUTO_PRIOR / len(table.rows)
+        reg_mean = prior if isinstance(self.reg_mean, str) else float(self.reg_mean)
+        reg_var = 10 * reg_mean if isinstance(self.reg_var, str) else float(self.reg_var)
         stages = self._stages(len(subset[0]), reg_mean, reg_var)
         networks = [
             fleet.Network(stages, fleet.derived_seed(entropy, 0, member))
             for member in range(self.n_members)
         ]
-        settings = self._architecture(), self._training()
-        return [_plan.Request([subset], networks, *settings)]
+        request = Request(table, [subset], networks, self._architecture(), self._training())
+        return Plan((Round((request,)),))
+
+    def _fitting(self, table: Table, plan: Plan) -> Fitting[list[Warning]]:
+        (request,) = plan.rounds[0].requests
+        (result,) = yield [request]
+        trained, warned = self._without_diverged(result)
+        stages = request.networks[0].stages
+        self.history_ = trained.history_columns(stages)
+        self.reg_mean_, self.reg_var_ = stages[-1].reg_mean, stages[-1].reg_var
+        self.n_steps_ = result.steps
+        self.networks_ = trained.networks
+        return warned

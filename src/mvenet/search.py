@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -13,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.model_selection import KFold, PredefinedSplit, check_cv
 
-from mvenet import _plan, fleet
+from mvenet import fleet
 from mvenet._combination import LeftOut, Verdict
-from mvenet._estimator import DivergedError, NetworkSettings
-from mvenet._sklearn import StrOptions
+from mvenet._estimator import DivergedError, NetworkRegressor
+from mvenet._plan import Fitting, Plan, Request, Round, Table
+from mvenet._settings import at_least, choice, setting, with_settings
 
 __all__ = ["MVERegressorCV"]
 
@@ -26,16 +26,15 @@ GRID = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 
 
 @dataclass(frozen=True)
-class _Layout:
-    """What a search consists of: pairs, folds, rows to train on (folds, then all), and a seed."""
+class _SearchPlan(Plan):
+    """A search: a network for each pair and fold, then what the chosen pair needs besides."""
 
     pairs: list[Pair]
     folds: list[tuple[fleet.Rows, fleet.Rows]]
-    subsets: list[tuple[fleet.Rows, fleet.Rows]]
-    entropy: Any
 
 
-class MVERegressorCV(NetworkSettings):
+@with_settings
+class MVERegressorCV(NetworkRegressor):
     """Mean-variance networks with both penalties chosen by cross-validation.
 
     Networks are trained for every pair of penalties and every fold, all in one fleet; the pair that
@@ -117,89 +116,50 @@ n_iter_no_change, n_jobs, random_state, verbose
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's own form)
-        **NetworkSettings._parameter_constraints,
-        "reg_mean": ["array-like"],
-        "reg_var": ["array-like"],
-        "selection": [StrOptions({"separate", "equal", "ratio"})],
-        "cv": ["cv_object"],
-        "final": [StrOptions({"folds", "refit"})],
-        "scale": ["boolean"],
-        "scoring": [StrOptions({"nll", "crps"})],
-    }
-
-    def __init__(
-        self,
-        reg_mean: ArrayLike = GRID,
-        reg_var: ArrayLike = GRID,
-        selection: str = "separate",
-        cv: Any = 10,
-        final: str = "folds",
-        scale: bool = True,
-        scoring: str = "nll",
-        n_members: int = 4,
-        hidden_mean: tuple[int, ...] | None = (40, 20),
-        hidden_var: tuple[int, ...] | None = (40, 20),
-        activation: str = "elu",
-        strategy: str = "warmup",
-        objective: str = "nll",
-        beta: float = 0.5,
-        epochs: int | str = "auto",
-        warmup_epochs: int | str = "auto",
-        batch_size: int = 32,
-        learning_rate: float = 1e-2,
-        schedule: str = "cosine",
-        clip_value: float | None = 5.0,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 20,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.reg_mean = reg_mean
-        self.reg_var = reg_var
-        self.selection = selection
-        self.cv = cv
-        self.final = final
-        self.scale = scale
-        self.scoring = scoring
-        self.n_members = n_members
-        self.hidden_mean = hidden_mean
-        self.hidden_var = hidden_var
-        self.activation = activation
-        self.strategy = strategy
-        self.objective = objective
-        self.beta = beta
-        self.epochs = epochs
-        self.warmup_epochs = warmup_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.clip_value = clip_value
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    reg_mean: ArrayLike = setting("array-like", default=GRID, kw_only=False)
+    reg_var: ArrayLike = setting("array-like", default=GRID, kw_only=False)
+    selection: str = setting(
+        choice("separate", "equal", "ratio"), default="separate", kw_only=False
+    )
+    cv: Any = setting("cv_object", default=10, kw_only=False)
+    final: str = setting(choice("folds", "refit"), default="folds", kw_only=False)
+    scale: bool = setting("boolean", default=True, kw_only=False)
+    scoring: str = setting(choice("nll", "crps"), default="nll", kw_only=False)
+    n_members: int = setting(at_least(1), default=4)
 
     @property
     def penalties_(self) -> tuple[float, float]:
         """Penalties on the mean and on the variance that the networks were trained with."""
         return self.best_reg_mean_, self.best_reg_var_
 
-    def _fitting(
-        self,
-        X: NDArray[Any],
-        y: Array,
-        weight: Array | None,
-        rows: fleet.Rows,
-    ) -> Generator[_plan.Request, fleet.Fleet, list[Warning]]:
-        layout = self._layout(X, y, rows)
-        pairs, k = layout.pairs, len(layout.folds)
-        searched = yield self._grid_request(layout)
-        left_out = LeftOut(X, y, weight, layout.folds)
+    def _plan(self, table: Table) -> _SearchPlan:
+        entropy = fleet.seed_entropy(self.random_state)
+        folds = self._folds(table, entropy)
+        parts = [train for train, _ in folds] + ([table.rows] if self.final == "refit" else [])
+        subsets = [self._split(part, entropy) for part in parts]
+        pairs = self._pairs()
+        settings = self._architecture(), self._training()
+
+        def network(pair: Pair, subset: int, member: int) -> fleet.Network:
+            stages = self._stages(len(subsets[subset][0]), *pair)
+            return fleet.Network(stages, fleet.derived_seed(entropy, subset, member), subset)
+
+        k = len(folds)
+        grid = [network(pair, fold, 0) for pair, fold in itertools.product(pairs, range(k))]
+        # Further members for the folds of the chosen pair, then those on all rows.
+        extra = range(1, self._extra_members() + 1)
+        chosen = [network(pairs[-1], fold, member) for member in extra for fold in range(k)]
+        if self.final == "refit":
+            chosen += [network(pairs[-1], k, member) for member in range(self.n_members)]
+        rounds = [Round((Request(table, subsets, grid, *settings),))]
+        if chosen:
+            rounds.append(Round((Request(table, subsets, chosen, *settings),), settled=False))
+        return _SearchPlan(tuple(rounds), pairs, folds)
+
+    def _fitting(self, table: Table, plan: _SearchPlan) -> Fitting[list[Warning]]:
+        pairs, k = plan.pairs, len(plan.folds)
+        (searched,) = yield plan.rounds[0].requests
+        left_out = LeftOut(table.X, table.y, table.weight, plan.folds)
         verdicts = self._verdicts(searched, left_out, len(pairs))
         best = _strongest_of_the_best([v.score for v in verdicts])
         kept = searched[best * k : (best + 1) * k]
@@ -207,60 +167,28 @@ n_iter_no_change, n_jobs, random_state, verbose
         self.scale_ = verdicts[best].scale
         steps = searched.steps
         warned: list[Warning] = []
-        chosen = self._chosen_request(layout, pairs[best])
-        if chosen.networks:
-            added = yield chosen
+        for later in plan.rounds[1:]:
+            (added,) = yield [request.with_penalties(*pairs[best]) for request in later.requests]
             steps += added.steps
             n_extra = self._extra_members()
             whole = [m for m in range(n_extra) if not added.diverged[m * k : (m + 1) * k].any()]
             groups += [added.networks[m * k : (m + 1) * k] for m in whole]
             self.scale_ = left_out.judge(groups, self.scale, self.scoring).scale
             if self.final == "refit":
-                kept = added[n_extra * k :]
-                final, warned = self._without_diverged(kept)
+                kept, warned = self._without_diverged(added[n_extra * k :])
             else:
                 warned = self._lost(n_extra - len(whole), self.n_members)
         self._set_results(pairs, verdicts, best)
-        self.oof_mean_, self.oof_std_ = left_out.moments(groups, self.scale_, len(y))
-        self.oof_fold_ = np.full(len(y), -1)
-        for fold, (_, test) in enumerate(layout.folds):
+        n = len(table.y)
+        self.oof_mean_, self.oof_std_ = left_out.moments(groups, self.scale_, n)
+        self.oof_fold_ = np.full(n, -1)
+        for fold, (_, test) in enumerate(plan.folds):
             self.oof_fold_[test] = fold
-        self.history_ = kept.history_columns(self._network(layout, pairs[best], 0, 0).stages)
+        self.history_ = kept.history_columns(plan.rounds[0].requests[0].networks[0].stages)
         self.n_splits_ = k
         self.n_steps_ = steps
-        self.networks_ = final if self.final == "refit" else fleet.join(groups)
+        self.networks_ = kept.networks if self.final == "refit" else fleet.join(groups)
         return warned + self._edges(pairs)
-
-    def _requests(self, X: NDArray[Any], y: Array, rows: fleet.Rows) -> list[_plan.Request]:
-        layout = self._layout(X, y, rows)
-        chosen = self._chosen_request(layout, layout.pairs[-1])
-        return [self._grid_request(layout), *([chosen] if chosen.networks else [])]
-
-    def _layout(self, X: NDArray[Any], y: Array, rows: fleet.Rows) -> _Layout:
-        entropy = fleet.seed_entropy(self.random_state)
-        folds = self._folds(X, y, rows, entropy)
-        parts = [train for train, _ in folds] + ([rows] if self.final == "refit" else [])
-        subsets = [self._split(part, entropy) for part in parts]
-        return _Layout(self._pairs(), folds, subsets, entropy)
-
-    def _network(self, layout: _Layout, pair: Pair, subset: int, member: int) -> fleet.Network:
-        stages = self._stages(len(layout.subsets[subset][0]), *pair)
-        return fleet.Network(stages, fleet.derived_seed(layout.entropy, subset, member), subset)
-
-    def _grid_request(self, layout: _Layout) -> _plan.Request:
-        """One network for each pair and fold."""
-        every = itertools.product(layout.pairs, range(len(layout.folds)))
-        networks = [self._network(layout, pair, fold, 0) for pair, fold in every]
-        return _plan.Request(layout.subsets, networks, self._architecture(), self._training())
-
-    def _chosen_request(self, layout: _Layout, pair: Pair) -> _plan.Request:
-        """Further members for the folds of the chosen pair, then those on all rows."""
-        k = len(layout.folds)
-        members = range(1, self._extra_members() + 1)
-        networks = [self._network(layout, pair, f, m) for m in members for f in range(k)]
-        if self.final == "refit":
-            networks += [self._network(layout, pair, k, m) for m in range(self.n_members)]
-        return _plan.Request(layout.subsets, networks, self._architecture(), self._training())
 
     def _extra_members(self) -> int:
         """Members of the folds beyond the first.
@@ -303,11 +231,9 @@ n_iter_no_change, n_jobs, random_state, verbose
             )
         return both
 
-    def _folds(
-        self, X: NDArray[Any], y: Array, rows: fleet.Rows, entropy: Any
-    ) -> list[tuple[fleet.Rows, fleet.Rows]]:
+    def _folds(self, table: Table, entropy: Any) -> list[tuple[fleet.Rows, fleet.Rows]]:
         """Training and left-out rows of each fold, as row numbers of the table."""
-        cv = self.cv
+        X, y, rows, cv = table.X, table.y, table.rows, self.cv
         if isinstance(cv, Integral):
             seed = fleet.derived_seed(entropy, 0, 0, 0) % 2**32
             cv = KFold(int(cv), shuffle=True, random_state=seed)

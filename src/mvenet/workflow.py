@@ -16,7 +16,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
 from mvenet import metrics
-from mvenet._estimator import NetworkSettings
+from mvenet._estimator import NetworkRegressor
 from mvenet.distributions import Normal, NormalMixture
 from mvenet.predictive import predictive_distribution
 from mvenet.regressor import MVERegressor
@@ -106,9 +106,9 @@ class FittedTable:
     seconds: float = 0.0
 
     @property
-    def networks(self) -> NetworkSettings:
+    def networks(self) -> NetworkRegressor:
         """The estimator at the end of the pipeline."""
-        estimator: NetworkSettings = self.model[-1]
+        estimator: NetworkRegressor = self.model[-1]
         return estimator
 
 

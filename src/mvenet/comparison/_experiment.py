@@ -14,15 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
 
-from mvenet import _plan, fleet
-from mvenet._estimator import NetworkSettings
+from mvenet import fleet
+from mvenet._estimator import NetworkRegressor, described
+from mvenet._plan import Plan
 from mvenet._validation import check_table, fingerprint
 from mvenet.comparison._store import Store
+from mvenet.recipes import STRATEGIES
 from mvenet.search import MVERegressorCV
 
-Arms = Mapping[str, NetworkSettings]
+Arms = Mapping[str, NetworkRegressor]
 Fold = tuple[fleet.Rows, fleet.Rows]
-STRATEGIES = ("no-warmup", "warmup", "warmup-fixed-mean")
 SELECTIONS = ("equal", "separate")
 
 
@@ -55,33 +56,17 @@ class Experiment:
 
     X: NDArray[Any]
     y: NDArray[np.float64]
-    arms: dict[str, NetworkSettings]
+    arms: dict[str, NetworkRegressor]
     folds: list[Fold]
     seeds: list[int]
 
-    def estimators(self, fold: int) -> list[NetworkSettings]:
+    def estimators(self, fold: int) -> list[NetworkRegressor]:
         return [clone(arm).set_params(random_state=self.seeds[fold]) for arm in self.arms.values()]
 
-    def _requests(self, fold: int) -> tuple[list[_plan.Request], list[_plan.Request]]:
-        """First requests of all arms, and later ones."""
+    def plans(self, fold: int) -> list[Plan]:
+        """What fitting all arms on this fold takes."""
         train, _ = self.folds[fold]
-        X, y = self.X[train], self.y[train]
-        asked = [e._requests(X, y, np.arange(len(train))) for e in self.estimators(fold)]
-        return [first for first, *_ in asked], [r for _, *later in asked for r in later]
-
-    def workload(self, fold: int, threads: int) -> _plan.Workload:
-        train, _ = self.folds[fold]
-        X, y = self.X[train], self.y[train]
-        first, later = self._requests(fold)
-        work = _plan.estimate(X, y, first, threads=threads)
-        for request in later:
-            work += _plan.estimate(X, y, [request], threads=threads)
-        return work
-
-    def steps(self, fold: int) -> int:
-        """Gradient steps, at most."""
-        first, later = self._requests(fold)
-        return sum(_plan.steps(requests) for requests in (first, *([r] for r in later)))
+        return described(self.estimators(fold), self.X[train], self.y[train])[1]
 
 
 def make_experiment(
@@ -95,7 +80,8 @@ def make_experiment(
 ) -> Experiment:
     """Check what was given, and that the store, if any, belongs to it."""
     chosen = _checked_arms(strategy_arms() if arms is None else arms, inner_cv)
-    table, target, _, _ = check_table(clone(next(iter(chosen.values()))), X, y, None)
+    checked = check_table(clone(next(iter(chosen.values()))), X, y, None)
+    table, target = checked.X, checked.y
     known = None if kept is None else kept.settings()
     if random_state is None and known is not None:
         entropy = known["random_state"]
@@ -117,7 +103,7 @@ def make_experiment(
     return Experiment(table, target, chosen, folds, seeds)
 
 
-def _checked_arms(arms: Arms, inner_cv: Any) -> dict[str, NetworkSettings]:
+def _checked_arms(arms: Arms, inner_cv: Any) -> dict[str, NetworkRegressor]:
     if not isinstance(arms, Mapping) or not arms:
         raise ValueError(f"arms must be a dict of at least one estimator by name. Got {arms!r}.")
     if not (inner_cv is None or isinstance(inner_cv, Integral) or hasattr(inner_cv, "split")):
@@ -127,7 +113,7 @@ def _checked_arms(arms: Arms, inner_cv: Any) -> dict[str, NetworkSettings]:
         )
     chosen = {}
     for name, arm in arms.items():
-        if not isinstance(arm, NetworkSettings):
+        if not isinstance(arm, NetworkRegressor):
             raise TypeError(
                 f"arms must be MVERegressor or MVERegressorCV: {name!r} is a {type(arm).__name__}."
             )
@@ -157,7 +143,7 @@ def _outer_folds(X: NDArray[Any], y: NDArray[np.float64], cv: Any, entropy: Any)
     return folds
 
 
-def _described(arm: NetworkSettings) -> dict[str, str]:
+def _described(arm: NetworkRegressor) -> dict[str, str]:
     """The parameters that decide an arm's result, as text that is the same in every process."""
     idle = ("n_jobs", "random_state", "verbose")
     params = {k: v for k, v in arm.get_params().items() if k not in idle}

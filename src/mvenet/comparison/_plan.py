@@ -71,7 +71,7 @@ def plan_comparison(
     work = _plan.Workload()
     for i in range(len(experiment.folds)):
         if i not in done:
-            work += experiment.workload(i, threads)
+            work += _plan.estimate(experiment.plans(i), threads=threads)
     return Plan(len(experiment.folds), len(done), work)
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mvenet import metrics
-from mvenet._estimator import NetworkSettings, fit_together
+from mvenet._estimator import NetworkRegressor, fit_together
+from mvenet._plan import planned_steps
 from mvenet._progress import steps_bar
 from mvenet.comparison._experiment import Arms, Experiment, make_experiment
 from mvenet.comparison._result import Comparison
@@ -82,7 +83,7 @@ def compare_strategies(
         experiment = make_experiment(X, y, arms, outer_cv, inner_cv, random_state, kept)
         done = {} if kept is None else kept.results()
         todo = [i for i in range(len(experiment.folds)) if i not in done]
-        planned = {i: experiment.steps(i) for i in todo} if verbose else {}
+        planned = {i: planned_steps(experiment.plans(i)) for i in todo} if verbose else {}
         with steps_bar("comparing", sum(planned.values()), verbose) as bar:
             ticks = _Ticks(bar)
             calls = (joblib.delayed(_run_fold)(experiment, i, n_jobs, ticks) for i in todo)
@@ -124,7 +125,7 @@ def _run_fold(
     return fold, {"arms": scores, "steps": steps, "seconds": time.perf_counter() - start}
 
 
-def _judged(arm: NetworkSettings, X: NDArray[Any], y: NDArray[np.float64]) -> dict[str, float]:
+def _judged(arm: NetworkRegressor, X: NDArray[Any], y: NDArray[np.float64]) -> dict[str, float]:
     if not arm.__sklearn_is_fitted__():  # all its networks diverged
         return {"loglik": -math.inf, "rmse": math.inf, "reg_mean": math.nan, "reg_var": math.nan}
     dist = arm.predict_dist(X)

@@ -1,0 +1,125 @@
+"""The parameters that say how networks are built and trained: name, default and range, once.
+
+A parameter of an estimator is a field of a dataclass, ``setting(*allowed, default=...)``. A new one
+is a line here and, if the engine is to know it, a field of that name in :mod:`mvenet.recipes`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from numbers import Integral, Real
+from typing import Any, TypeVar, cast, dataclass_transform
+
+import numpy as np
+
+from mvenet import fleet
+from mvenet._sklearn import Interval, StrOptions
+from mvenet._validation import hidden_units
+from mvenet.recipes import DEFAULT, STRATEGIES, Architecture, Stage, Training, stages
+
+C = TypeVar("C", bound=type)
+D = TypeVar("D", Architecture, Training)
+
+
+def setting(*allowed: Any, default: Any, kw_only: bool = True) -> Any:
+    """A parameter: what scikit-learn is to allow, and its default."""
+    return dataclasses.field(default=default, kw_only=kw_only, metadata={"allowed": allowed})
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(setting,))
+def with_settings(cls: C) -> C:
+    """Make ``__init__`` and the constraints of a class from its fields and those of its parents."""
+    dataclasses.dataclass(eq=False, repr=False, kw_only=True)(cls)
+    parameters = dataclasses.fields(cast(Any, cls))
+    allowed = {field.name: list(field.metadata["allowed"]) for field in parameters}
+    cast(Any, cls)._parameter_constraints = allowed
+    return cls
+
+
+def at_least(least: int, most: int | None = None) -> Interval:
+    """Whole numbers from ``least`` on."""
+    return Interval(Integral, least, most, closed="left" if most is None else "both")
+
+
+def choice(*names: str) -> StrOptions:
+    """One of these words."""
+    return StrOptions(set(names))
+
+
+POSITIVE = Interval(Real, 0, None, closed="neither")
+PENALTY = Interval(Real, 0, 1e6, closed="both")
+THREADS = (Interval(Integral, None, -1, closed="right"), at_least(1), None)
+
+
+@with_settings
+class NetworkSettings:
+    """How networks are built and trained, and what follows from it."""
+
+    hidden_mean: tuple[int, ...] | None = setting(
+        "array-like", None, default=DEFAULT["hidden_mean"]
+    )
+    hidden_var: tuple[int, ...] | None = setting("array-like", None, default=DEFAULT["hidden_var"])
+    activation: str = setting(choice(*fleet.ACTIVATIONS), default=DEFAULT["activation"])
+    strategy: str = setting(choice(*STRATEGIES), default=DEFAULT["strategy"])
+    objective: str = setting(choice(*fleet.OBJECTIVES), default=DEFAULT["objective"])
+    beta: float = setting(Interval(Real, 0, 1, closed="both"), default=Training.beta)
+    epochs: int | str = setting(at_least(1, 10**8), choice("auto"), default=DEFAULT["epochs"])
+    warmup_epochs: int | str = setting(
+        at_least(1, 10**8), choice("auto"), default=DEFAULT["warmup_epochs"]
+    )
+    batch_size: int = setting(at_least(1, 2**31 - 1), default=DEFAULT["batch_size"])
+    learning_rate: float = setting(POSITIVE, default=DEFAULT["learning_rate"])
+    schedule: str = setting(choice(*fleet.SCHEDULES), default=DEFAULT["schedule"])
+    clip_value: float | None = setting(POSITIVE, None, default=DEFAULT["clip_value"])
+    n_members: int = setting(at_least(1), default=1)
+    early_stopping: bool = setting("boolean", default=False)
+    validation_fraction: float = setting(Interval(Real, 0, 1, closed="neither"), default=0.1)
+    n_iter_no_change: int = setting(at_least(1), default=20)
+    n_jobs: int | None = setting(*THREADS, default=None)
+    random_state: Any = setting("random_state", np.random.Generator, default=None)
+    verbose: int = setting("verbose", default=0)
+
+    def _architecture(self) -> Architecture:
+        return dataclasses.replace(
+            self._filled(Architecture),
+            hidden_mean=hidden_units("hidden_mean", self.hidden_mean),
+            hidden_var=hidden_units("hidden_var", self.hidden_var),
+        )
+
+    def _training(self) -> Training:
+        return self._filled(Training)
+
+    def _stages(self, n_rows: int, reg_mean: float, reg_var: float) -> tuple[Stage, ...]:
+        return stages(
+            self.strategy,
+            n_rows=n_rows,
+            batch_size=self.batch_size,
+            epochs=self.epochs,
+            warmup_epochs=self.warmup_epochs,
+            learning_rate=self.learning_rate,
+            schedule=self.schedule,
+            reg_mean=reg_mean,
+            reg_var=reg_var,
+            patience=self.n_iter_no_change if self.early_stopping else 0,
+        )
+
+    def _filled(self, kind: type[D]) -> D:
+        """A dataclass with our parameters in the fields of the same names."""
+        ours = {f.name for f in dataclasses.fields(self)}
+        shared = (f.name for f in dataclasses.fields(kind) if f.name in ours)
+        return kind(**{name: getattr(self, name) for name in shared})
+
+    def _split(self, rows: fleet.Rows, entropy: Any) -> tuple[fleet.Rows, fleet.Rows]:
+        """Training and validation rows."""
+        if not self.early_stopping:
+            return rows, rows[:0]
+        n_valid = math.ceil(self.validation_fraction * len(rows))
+        if len(rows) - n_valid < 2:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction} leaves {len(rows) - n_valid} of "
+                f"{len(rows)} rows for training: lower it or set early_stopping=False."
+            )
+        rng = np.random.default_rng(fleet.derived_seed(entropy, 0))
+        order = rng.permutation(rows)
+        return np.sort(order[n_valid:]), np.sort(order[:n_valid])
