@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # What an editable installation depends on: the engine, and which packages there are.
 ENGINE := $(wildcard engine/*) CMakeLists.txt pyproject.toml $(wildcard src/mvenet/*/__init__.py)
 
-.PHONY: demo test test-torch test-slow lint format bench bench-search bench-alternatives bench-command scaling default paper-figures paper-tables \
+.PHONY: demo test test-torch test-slow lint format bench bench-search bench-command league scaling default paper-figures paper-tables \
     paper-theory fuzz sanitize emulate clean
 
 demo: $(STAMP)
@@ -37,10 +37,13 @@ format: $(STAMP)
 bench: $(STAMP) .venv-bench/.installed
 	$(BIN)/python benchmarks/speed.py --peers .venv-bench/bin/python
 
-# mvenet beside NGBoost, CatBoost, MAPIE and others; needs the data sets (MVENET_DATA), as do the next.
-bench-alternatives: .venv-alternatives/.installed
-	.venv-alternatives/bin/python benchmarks/alternatives.py
+# mvenet and its peers on sixteen tables (folders MVENET_DATA and MVENET_TABLES). Takes hours, can be stopped at
+# any time and goes on where it was: make league LEAGUE="--methods CatBoost --tables yacht boston"
+league: .venv-league/.installed
+	.venv-league/bin/python benchmarks/league.py $(LEAGUE)
+	.venv-league/bin/python benchmarks/league.py --write
 
+# Needs the data sets (MVENET_DATA), as do the next.
 bench-search: $(STAMP) .venv-bench/.installed
 	$(BIN)/python benchmarks/search_speed.py --peers .venv-bench/bin/python
 
@@ -97,9 +100,11 @@ $(STAMP): $(ENGINE)
 	$(BIN)/python -m pip install --quiet --no-build-isolation $(INSTALL) --editable . --group dev
 	touch $@
 
-.venv-alternatives/.installed: benchmarks/alternatives.txt $(ENGINE)
-	test -x .venv-alternatives/bin/python || $(PYTHON) -m venv .venv-alternatives
-	.venv-alternatives/bin/python -m pip install --quiet . -r $<
+# Editable: the league measures mvenet as it stands.
+.venv-league/.installed: benchmarks/league.txt $(ENGINE)
+	test -x .venv-league/bin/python || $(PYTHON) -m venv .venv-league
+	.venv-league/bin/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.4"
+	.venv-league/bin/python -m pip install --quiet --no-build-isolation --editable . -r $<
 	touch $@
 
 # This release resolves to the small CPU build here; skorch then takes what is there.
