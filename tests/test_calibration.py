@@ -312,3 +312,49 @@ def test_a_frozen_estimator_must_be_fitted():
         CalibratedRegressor(FrozenEstimator(BayesianRidge())).fit(X, Y)
     with pytest.raises(NotFittedError):
         CalibratedRegressor(BayesianRidge()).predict_interval(X)
+
+
+# --- what once went wrong ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cv", [5, ShuffleSplit(1, test_size=0.3, random_state=0)])
+def test_intervals_of_any_coverage_are_ordered_and_nested(cv):
+    levels = [0.02, 0.1, 0.2, 0.4, 0.5, 0.6, 0.9]
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(60, 2))
+    model = MVERegressor(random_state=0, **{**TINY, "epochs": 40})
+    model = CalibratedRegressor(model, cv=cv).fit(inputs, inputs[:, 0] + rng.normal(size=60))
+    low, high = np.moveaxis(model.predict_interval(inputs, levels), 2, 0)
+    assert (low < high).all()
+    assert (np.diff(low, axis=1) <= 1e-12).all() and (np.diff(high, axis=1) >= -1e-12).all()
+
+
+def test_a_search_whose_folds_repeat_is_refused_before_it_starts():
+    repeated = RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)
+    search = MVERegressorCV(cv=repeated, epochs=10**8)  # would take for ever
+    with pytest.raises(ValueError, match="leaves some rows out more than once"):
+        CalibratedRegressor(search).fit(X, Y)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_of_weight_zero_do_not_calibrate(method):
+    weight = np.ones(len(Y))
+    folds = list(KFold(4).split(X))
+    weight[folds[0][1]] = 0.0
+    model = CalibratedRegressor(MVERegressor(random_state=0, **TINY), method, cv=folds)
+    model.fit(X, Y, weight)
+    assert model.n_calibration_ == len(Y) - len(folds[0][1])
+    wild = np.where(weight == 0, 1e3, Y)
+    assert_array_equal(
+        model.predict_interval(NEW), model.fit(X, wild, weight).predict_interval(NEW)
+    )
+
+
+def test_a_pipeline_takes_weights():
+    network = MVERegressor(random_state=0, **TINY)
+    weight = np.where(X[:, 1] > 0, 0.1, 1.0)
+    for piped in (make_pipeline(network), make_pipeline(make_pipeline(network))):
+        inside = CalibratedRegressor(piped, cv=2).fit(X, Y, weight).predict(NEW)
+        assert_array_equal(
+            inside, CalibratedRegressor(network, cv=2).fit(X, Y, weight).predict(NEW)
+        )

@@ -540,3 +540,10 @@ def test_module_imports_nothing_heavy() -> None:
     heavy = {name for name in imported if name and name.split(".")[0] in {"scipy", "sklearn"}}
     assert heavy == {"scipy.special"}
     assert not any(name and name.startswith("mvenet") for name in imported)
+
+
+def test_a_large_mean_costs_std_no_digits() -> None:
+    offsets = 2.0**-20 * np.array([[0.0], [1.0], [1.0]])  # exact beside 1e9
+    dist = NormalMixture(1e9 + offsets, np.full((3, 1), 1e-12))
+    assert_allclose(dist.std, np.std(offsets, axis=0), rtol=1e-6)
+    assert_allclose(np.sqrt(dist.epistemic), np.std(offsets, axis=0), rtol=1e-9)

@@ -20,6 +20,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import BaggingRegressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 from sklearn.linear_model import LinearRegression, Ridge
@@ -765,3 +766,10 @@ def test_many_rows_in_blocks_are_the_same_as_at_once(n_members, monkeypatch):
     assert_allclose(std, dist.std, rtol=1e-12)
     with pytest.raises(ValueError, match="y must have shape"):
         model.logpdf(rows, outcomes[:-1])
+
+
+def test_a_std_at_its_floor_is_a_warning():
+    X = np.linspace(-1, 1, 60)[:, None]
+    settings = {"reg_mean": 0.0, "reg_var": 0.0, "hidden_mean": (), "random_state": 0}
+    with pytest.warns(ConvergenceWarning, match="at its floor, 0.001 of that of y"):
+        MVERegressor(**settings).fit(X, 3 * X[:, 0])

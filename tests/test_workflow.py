@@ -70,8 +70,8 @@ def test_the_evaluation_is_of_the_rows_held_out(fitted):
     assert_array_equal(e.y, test["price"])
     assert_array_equal(e.rows, test.index)
     mean, std = fitted.model[-1].predict(fitted.model[0].transform(test), return_std=True)
-    assert_array_equal(e.dist.mean, mean)
-    assert_array_equal(e.dist.std, std)
+    assert_allclose(e.dist.mean, mean, rtol=1e-12)
+    assert_allclose(e.dist.std, std, rtol=1e-12)
 
 
 def test_scores_and_coverage():

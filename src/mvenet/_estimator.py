@@ -292,9 +292,29 @@ def fit_together(
         progress=progress,
     )
     trained_on = fingerprint(table.X, table.y, *([] if table.weight is None else [table.weight]))
-    for estimator in estimators:
+    for estimator, warned in zip(estimators, found, strict=True):
         estimator.fingerprint_ = trained_on
+        if hasattr(estimator, "networks_"):
+            warned += _at_the_floor(estimator.networks_, table)
     return found
+
+
+def _at_the_floor(networks: fleet.Networks, table: Table) -> list[Warning]:
+    """A warning if most standard deviations are the smallest that a network can predict."""
+    some = table.rows[:: max(1, len(table.rows) // 500)]
+    if np.ptp(table.y[table.rows]) == 0:
+        return []  # no network could predict more
+    _, stds = networks.predict(np.ascontiguousarray(table.X[some]))
+    share = np.mean((stds / networks.y_scale[:, None]) ** 2 < 2 * fleet.VARIANCE_FLOOR)
+    if share <= 0.5:
+        return []
+    smallest = np.sqrt(fleet.VARIANCE_FLOOR)
+    message = (
+        f"The standard deviation is at its floor, {smallest:g} of that of y, in {share:.0%} of the "
+        "rows: either y has no noise, or the networks follow every row, and larger penalties "
+        "(reg_mean, reg_var) help."
+    )
+    return [ConvergenceWarning(message)]
 
 
 def _forgiven(fitting: Fitting[list[Warning]]) -> Fitting[list[Warning]]:

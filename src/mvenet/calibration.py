@@ -10,9 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, check_cv
+from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -81,7 +83,8 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
 
     The guarantee is on average over all rows, not for each region: with standard deviations that
     are wrong in one region and right in another, one is covered too little and the other too much.
-    ``sample_weight`` trains, and weighs in the factor; conformal scores count alike.
+    ``sample_weight`` trains, and weighs in the factor; conformal scores count alike, but rows of
+    weight zero not at all.
 
     Examples
     --------
@@ -133,17 +136,24 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
             weight = check_sample_weight(sample_weight, X, ensure_non_negative=True)
         members, folds = self._trained(X, target, weight)
         predicted, observed, counted = [], [], []
-        for member, rows in zip(members, folds, strict=True):
-            predicted.append(predictive_distribution(member, rows_of(X, rows)))
+        self._scores = [np.empty(0) for _ in members]
+        for i, (member, rows) in enumerate(zip(members, folds, strict=True)):
+            given = np.ones(len(rows)) if weight is None else weight[rows]
+            rows, given = rows[given > 0], given[given > 0]
+            if not len(rows):
+                continue
+            dist = predictive_distribution(member, rows_of(X, rows))
+            predicted.append(dist)
             observed.append(target[rows])
-            counted.append(np.ones(len(rows)) if weight is None else weight[rows])
-        self.factor_ = best_factor(predicted, observed, counted) if self.method == "scale" else 1.0
-        # Sorted within a fold: only the largest of each matter for an interval.
-        self._scores = [
-            np.sort(np.abs(y_fold - dist.mean) / dist.std)
-            for dist, y_fold in zip(predicted, observed, strict=True)
-        ]
+            counted.append(given)
+            # Sorted within a fold: only the largest of each matter for an interval.
+            self._scores[i] = np.sort(np.abs(target[rows] - dist.mean) / dist.std)
         self.n_calibration_ = sum(len(scores) for scores in self._scores)
+        if not self.n_calibration_:
+            raise ValueError(
+                f"cv={self.cv!r} leaves no rows of positive weight to calibrate by: use another."
+            )
+        self.factor_ = best_factor(predicted, observed, counted) if self.method == "scale" else 1.0
         self.members_ = members
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(members[0], name):
@@ -154,13 +164,15 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
         self, X: Any, y: Array, weight: Array | None
     ) -> tuple[list[Any], list[NDArray[np.int64]]]:
         """Fitted estimators, and the rows that each of them has not seen."""
-        kept = {} if weight is None else {"sample_weight": weight}
         if isinstance(self.estimator, FrozenEstimator):
             check_is_fitted(self.estimator)
             return [self.estimator], [np.arange(len(y))]
         own = isinstance(self.estimator, MVERegressorCV) and self.estimator.final == "folds"
         if own and self.cv is None:
-            searched = clone(self.estimator).fit(X, y, **kept)
+            if not isinstance(self.estimator.cv, Integral):
+                splits = check_cv(self.estimator.cv).split(X, y)
+                _refuse_repeats([test for _, test in splits], self.estimator.cv)
+            searched = clone(self.estimator).fit(X, y, sample_weight=weight)
             folds = range(searched.n_splits_)
             members = [_without_fold(searched, fold) for fold in folds]
             return members, [np.flatnonzero(searched.oof_fold_ == fold) for fold in folds]
@@ -168,14 +180,14 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
         cv = 10 if self.cv is None else self.cv
         if isinstance(cv, Integral):
             cv = KFold(int(cv), shuffle=True, random_state=0)
-        for train, test in check_cv(cv).split(X, y):
-            part = {} if weight is None else {"sample_weight": weight[train]}
-            member = clone(self.estimator).fit(rows_of(X, train), y[train], **part)
-            members.append(member)
-            left_out.append(np.arange(len(y))[test])
-        if not members or not sum(len(rows) for rows in left_out):
+        splits = list(check_cv(cv).split(X, y))
+        if not sum(len(test) for _, test in splits):
             raise ValueError(f"cv={self.cv!r} leaves no rows to calibrate by: use another.")
-        _refuse_repeats(left_out, self.cv)
+        _refuse_repeats([test for _, test in splits], self.cv)
+        for train, test in splits:
+            given = {} if weight is None else _weights(self.estimator, weight[train])
+            members.append(clone(self.estimator).fit(rows_of(X, train), y[train], **given))
+            left_out.append(np.arange(len(y))[test])
         return members, left_out
 
     def predict_dist(self, X: Any) -> Normal | NormalMixture:
@@ -218,7 +230,7 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
         counts = [self._count_inside(float(level)) for level in levels.ravel()]
         parts = [predictive_distribution(member, X) for member in self.members_]
         means, stds = [part.mean for part in parts], [part.std for part in parts]
-        ends = [_jackknife_plus(means, stds, self._scores, count) for count in counts]
+        ends = [_conformal_ends(means, stds, self._scores, count) for count in counts]
         intervals = np.stack(ends, axis=1)
         return intervals if np.ndim(coverage) else intervals[:, 0]
 
@@ -242,6 +254,34 @@ def _without_fold(search: MVERegressorCV, fold: int) -> MVERegressorCV:
     part = copy.copy(search)
     part.networks_ = search.networks_[fold :: search.n_splits_]
     return part
+
+
+def _conformal_ends(
+    means: Sequence[Array], stds: Sequence[Array], scores: Sequence[Array], count: int
+) -> Array:
+    """Ends of the interval that ``count`` of the calibration rows reach to.
+
+    Up to half of the rows, the two ends of CV+ may pass each other where members disagree: there
+    the interval of half the rows shrinks about its middle, as the scores do. With one member that
+    is the same.
+    """
+    every = np.sort(np.concatenate(scores))
+    half = len(every) // 2 + 1  # from here on some row reaches to both ends
+    if count >= half:
+        return _jackknife_plus(means, stds, scores, count)
+    ends = _jackknife_plus(means, stds, scores, half)
+    share = every[count - 1] / every[half - 1] if every[half - 1] > 0 else 1.0
+    middle: Array = ends.mean(axis=1, keepdims=True)
+    return middle + float(share) * (ends - middle)
+
+
+def _weights(estimator: Any, weight: Array) -> dict[str, Array]:
+    """``sample_weight`` by the name under which ``fit`` takes it; a pipeline's last step has it."""
+    way = []
+    while isinstance(estimator, Pipeline) and not get_config()["enable_metadata_routing"]:
+        step, estimator = estimator.steps[-1]
+        way.append(step)
+    return {"__".join([*way, "sample_weight"]): weight}
 
 
 def _jackknife_plus(

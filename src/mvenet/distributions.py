@@ -74,15 +74,20 @@ class _Predictive(ABC):
         """Mean of the predictive distribution, in units of y, shape (n,)."""
         # Relative to one member: equal members then give exactly their common mean.
         origin: FloatArray = self.means[0]
-        return self._average(mean - origin for mean in self.means) + origin
+        return self._centre() + origin
+
+    def _centre(self) -> FloatArray:
+        """The mean, counted from the first member's: a large mean costs it no digits."""
+        return self._average(mean - self.means[0] for mean in self.means)
 
     @property
     def std(self) -> FloatArray:
         """Standard deviation of the predictive distribution, in units of y, shape (n,)."""
         # hypot rather than sqrt(var): no underflow to 0 where the square is below 1e-308.
-        centre, total = self.mean, np.zeros(len(self))
+        centre, total = self._centre(), np.zeros(len(self))
         for weight, mean, std in zip(self.weights, self.means, self.stds, strict=True):
-            total = np.hypot(total, np.sqrt(weight) * np.hypot(std, mean - centre))
+            distance = mean - self.means[0] - centre
+            total = np.hypot(total, np.sqrt(weight) * np.hypot(std, distance))
         return total
 
     @property
@@ -98,8 +103,8 @@ class _Predictive(ABC):
     @property
     def epistemic(self) -> FloatArray:
         """Variance of the members' means, in units of y squared, shape (n,); 0 for one member."""
-        centre = self.mean
-        return self._average((mean - centre) ** 2 for mean in self.means)
+        centre = self._centre()
+        return self._average((mean - self.means[0] - centre) ** 2 for mean in self.means)
 
     def logpdf(self, y: ArrayLike) -> FloatArray:
         """Logarithm of the density, ``log Σ w_i N(y; μ_i, s_i²)``; positive where std is small.

@@ -42,6 +42,8 @@ ACTIVATIONS = tuple(_engine.activations())
 OBJECTIVES = tuple(_engine.objectives())
 SCHEDULES = tuple(_engine.schedules())
 
+VARIANCE_FLOOR = 1e-6  # the engine's, in units of the variance of y
+
 Rows = NDArray[np.int64]
 Progress = Callable[[int], object]
 

@@ -27,14 +27,14 @@ from sklearn.utils.validation import check_is_fitted
 from mvenet import __version__
 from mvenet._atomic import replacing
 from mvenet._estimator import DistributionRegressor
-from mvenet.fleet import Networks
+from mvenet.fleet import VARIANCE_FLOOR, Networks
 
 __all__ = ["export"]
 
 Layer = tuple[NDArray[Any], NDArray[Any]]
 
 OPSET, IR_VERSION = 17, 8  # of 2022, so that old runtimes can read the file
-FARTHEST, LARGEST_ACTIVATION, VARIANCE_FLOOR = 1e6, 1e15, 1e-6  # the engine's
+FARTHEST, LARGEST_ACTIVATION = 1e6, 1e15  # the engine's
 SMALLEST_STD = float(np.finfo(np.float64).tiny)
 ABOUT = (
     "Mean and standard deviation of y for each row of X, both in units of y; std is that of a new "
