@@ -53,7 +53,8 @@ LEVELS = {
     "": 3,  # mvenet itself, which imports its names when they are asked for
 }
 OPTIONAL = {"matplotlib", "torch", "typer", "jinja2", "pandas", "rich", "polars", "skops", "onnx",
-            "onnxruntime", "dask", "distributed", "pyarrow", "skorch", "safetensors"}  # fmt: skip
+            "onnxruntime", "dask", "distributed", "pyarrow", "skorch", "safetensors",
+            "lightning"}  # fmt: skip
 # rich draws the bar; pandas and matplotlib show a comparison; Dask is asked for by its address
 ON_REQUEST = {"_progress", "comparison", "_distributed"}
 SAVING = ("_estimator.py", "persistence")  # a model can save itself: an import within a method

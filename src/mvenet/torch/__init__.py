@@ -1,7 +1,10 @@
 """The method for networks of one's own, in PyTorch: pieces for any loop, and an estimator.
 
-Needs ``pip install "mvenet[torch]"``. Never run here: CUDA and MPS devices.
+Needs ``pip install "mvenet[torch]"``. ``ScheduleCallback`` has the stages for Lightning, and needs
+that too. Never run here: CUDA and MPS devices.
 """
+
+from typing import Any
 
 try:
     import safetensors  # noqa: F401
@@ -42,3 +45,12 @@ __all__ = [
     "sampling",
     "to_engine",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Lightning is needed by one piece only, and imported when that is asked for."""
+    if name == "ScheduleCallback":
+        from mvenet.torch._lightning import ScheduleCallback
+
+        return ScheduleCallback
+    raise AttributeError(f"module 'mvenet.torch' has no attribute {name!r}")
