@@ -64,10 +64,23 @@ class Loop(skorch.NeuralNet):
         self.regularised = not isinstance(regularisation(self.module_), float | int)
         return self
 
+    def _set_training(self, training: bool = True) -> None:
+        """Walk through the modules only where the mode changes, not for every batch."""
+        if self.module_.training != training:
+            self.module_.train(training)
+
     def get_iterator(self, dataset: Rows, training: bool = False) -> Any:
         """Batches, shuffled for training."""
         size = self.batch_size if training else max(self.batch_size, PREDICTED_AT_ONCE)
         return loader(dataset, size, shuffle=training, num_workers=self.num_workers)
+
+    def run_single_epoch(
+        self, iterator: Any, training: bool, prefix: str, step_fn: Any, **fit_params: Any
+    ) -> None:
+        """All batches once; skorch's own keeps a history of each batch, which takes a while."""
+        for batch in iterator or ():
+            step = step_fn(batch, **fit_params)
+            self.notify("on_batch_end", batch=batch, training=training, **step)
 
     def infer(self, x: Any, **fit_params: Any) -> Any:
         """Run the network, in bfloat16 where that was asked for."""
@@ -125,7 +138,6 @@ class Stages(Callback):
 
     def on_epoch_end(self, net: Loop, **_: Any) -> None:
         """Record, stop early, save."""
-        net.history.clear()
         trained, validated = (
             float(total) / rows if rows else math.nan for total, rows in self.sums.values()
         )

@@ -88,7 +88,8 @@ class Adam(torch.optim.Adam):
     """Adam with ε as the engine, Keras and the paper's authors have it.
 
     They add ε to √v before its correction for having started at zero, PyTorch after; in the first
-    steps PyTorch's ε is thus up to thirty times smaller. All else is ``torch.optim.Adam``.
+    steps PyTorch's ε is thus up to thirty times smaller. All else is ``torch.optim.Adam``, fused
+    into one call where PyTorch can do that.
 
     Parameters
     ----------
@@ -101,7 +102,10 @@ class Adam(torch.optim.Adam):
     """
 
     def __init__(self, params: Any, lr: float = 1e-3, eps: float = 1e-7, **settings: Any) -> None:
-        super().__init__(params, lr=lr, eps=eps, **settings)
+        groups = list(params)
+        if not {"fused", "foreach", "capturable", "differentiable"} & settings.keys():
+            settings["fused"] = all(map(_can_be_fused, _parameters(groups)))
+        super().__init__(groups, lr=lr, eps=eps, **settings)
         self.epsilon = eps
 
     def step(self, closure: Any = None) -> Any:
@@ -111,3 +115,14 @@ class Adam(torch.optim.Adam):
             steps = 1 + float(next(started, 0.0))
             group["eps"] = self.epsilon / math.sqrt(1 - group["betas"][1] ** steps)
         return super().step(closure)
+
+
+def _parameters(groups: list[Any]) -> list[Any]:
+    """The parameters of groups, or of no groups."""
+    if groups and isinstance(groups[0], dict):
+        return [p for group in groups for p in group["params"]]
+    return groups
+
+
+def _can_be_fused(parameter: Any) -> bool:
+    return parameter.is_floating_point() and parameter.device.type in ("cpu", "cuda", "mps")

@@ -113,7 +113,7 @@ def _description(model: TorchMVERegressor) -> dict[str, Any]:
         "module": repr(model.modules_[0]),
         "y_mean": model.y_mean_.tolist(),
         "y_scale": model.y_scale_.tolist(),
-        "scale": float(model.scale_),
+        "scale": float(getattr(model, "scale_", 1.0)),
         "penalties": [model.reg_mean_, model.reg_var_],
         "row_shape_": getattr(model, "row_shape_", None),
         "n_features_in_": getattr(model, "n_features_in_", None),

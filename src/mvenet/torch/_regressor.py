@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import hashlib
 import json
 import math
@@ -11,7 +12,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +25,8 @@ from torch import nn
 
 from mvenet import recipes
 from mvenet._estimator import DivergedError, PredictsDistribution
-from mvenet._sklearn import Interval, StrOptions
+from mvenet._settings import PENALTY, POSITIVE, at_least, choice, setting, with_settings
+from mvenet._sklearn import Interval
 from mvenet.distributions import Normal, NormalMixture
 from mvenet.fleet import derived_seed, seed_entropy
 from mvenet.torch import _data
@@ -33,6 +35,7 @@ from mvenet.torch._files import state_of
 from mvenet.torch._loop import Loop, Record, outputs
 from mvenet.torch._losses import BetaNLL, FaithfulNLL, GaussianNLL
 from mvenet.torch._net import MeanVarianceNet
+from mvenet.torch._schedule import SCHEDULES
 from mvenet.torch._training import (
     device_of,
     own_randomness,
@@ -43,6 +46,14 @@ from mvenet.torch._training import (
 SMALLEST_STD = float(np.finfo(np.float64).tiny)
 
 
+OBJECTIVES: dict[str, Callable[[float], nn.Module]] = {
+    "nll": lambda _: GaussianNLL(),
+    "beta-nll": BetaNLL,
+    "faithful": lambda _: FaithfulNLL(),
+}
+
+
+@with_settings
 class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
     """A mean-variance network of your own, trained as the paper says it must be.
 
@@ -125,87 +136,30 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's own form)
-        "module": [nn.Module, callable],
-        "strategy": [StrOptions({"no-warmup", "warmup", "warmup-fixed-mean"})],
-        "objective": [StrOptions({"nll", "beta-nll", "faithful"})],
-        "beta": [Interval(Real, 0, 1, closed="both")],
-        "reg_mean": [Interval(Real, 0, 1e6, closed="both")],
-        "reg_var": [Interval(Real, 0, 1e6, closed="both"), StrOptions({"auto"})],
-        "epochs": [Interval(Integral, 1, 10**8, closed="both"), StrOptions({"auto"})],
-        "warmup_epochs": [Interval(Integral, 1, 10**8, closed="both"), StrOptions({"auto"})],
-        "batch_size": [Interval(Integral, 1, 2**31 - 1, closed="both")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "schedule": [StrOptions({"constant", "cosine", "ramp-cosine"})],
-        "clip_value": [Interval(Real, 0, None, closed="neither"), None],
-        "n_members": [Interval(Integral, 1, None, closed="left")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "n_samples": [Interval(Integral, 1, None, closed="left")],
-        "device": [str],
-        "mixed_precision": ["boolean"],
-        "num_workers": [Interval(Integral, 0, None, closed="left")],
-        "checkpoint": [str, os.PathLike, None],
-        "warm_start": ["boolean"],
-        "random_state": ["random_state", np.random.Generator],
-        "verbose": ["verbose"],
-    }
-
-    scale_ = 1.0  # factor on all standard deviations, of an engine's search
-
-    def __init__(
-        self,
-        module: Any,
-        *,
-        strategy: str = "warmup",
-        objective: str = "nll",
-        beta: float = 0.5,
-        reg_mean: float = 1e-4,
-        reg_var: float | str = "auto",
-        epochs: int | str = "auto",
-        warmup_epochs: int | str = "auto",
-        batch_size: int = 32,
-        learning_rate: float = 1e-3,
-        schedule: str = "cosine",
-        clip_value: float | None = 5.0,
-        n_members: int = 1,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 20,
-        n_samples: int = 50,
-        device: str = "auto",
-        mixed_precision: bool = False,
-        num_workers: int = 0,
-        checkpoint: str | os.PathLike[str] | None = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.module = module
-        self.strategy = strategy
-        self.objective = objective
-        self.beta = beta
-        self.reg_mean = reg_mean
-        self.reg_var = reg_var
-        self.epochs = epochs
-        self.warmup_epochs = warmup_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.clip_value = clip_value
-        self.n_members = n_members
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.n_samples = n_samples
-        self.device = device
-        self.mixed_precision = mixed_precision
-        self.num_workers = num_workers
-        self.checkpoint = checkpoint
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    module: Any = setting(nn.Module, callable, default=dataclasses.MISSING, kw_only=False)
+    strategy: str = setting(choice(*recipes.STRATEGIES), default="warmup")
+    objective: str = setting(choice(*OBJECTIVES), default="nll")
+    beta: float = setting(Interval(Real, 0, 1, closed="both"), default=0.5)
+    reg_mean: float = setting(PENALTY, default=1e-4)
+    reg_var: float | str = setting(PENALTY, choice("auto"), default="auto")
+    epochs: int | str = setting(at_least(1, 10**8), choice("auto"), default="auto")
+    warmup_epochs: int | str = setting(at_least(1, 10**8), choice("auto"), default="auto")
+    batch_size: int = setting(at_least(1, 2**31 - 1), default=32)
+    learning_rate: float = setting(POSITIVE, default=1e-3)
+    schedule: str = setting(choice(*SCHEDULES), default="cosine")
+    clip_value: float | None = setting(POSITIVE, None, default=5.0)
+    n_members: int = setting(at_least(1), default=1)
+    early_stopping: bool = setting("boolean", default=False)
+    validation_fraction: float = setting(Interval(Real, 0, 1, closed="neither"), default=0.1)
+    n_iter_no_change: int = setting(at_least(1), default=20)
+    n_samples: int = setting(at_least(1), default=50)
+    device: str = setting(str, default="auto")
+    mixed_precision: bool = setting("boolean", default=False)
+    num_workers: int = setting(at_least(0), default=0)
+    checkpoint: str | os.PathLike[str] | None = setting(str, os.PathLike, None, default=None)
+    warm_start: bool = setting("boolean", default=False)
+    random_state: Any = setting("random_state", np.random.Generator, default=None)
+    verbose: int = setting("verbose", default=0)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "modules_")
@@ -283,14 +237,9 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
         return records
 
     def _loop(self, net: MeanVarianceNet, device: str) -> Loop:
-        objectives = {
-            "nll": GaussianNLL(),
-            "beta-nll": BetaNLL(self.beta),
-            "faithful": FaithfulNLL(),
-        }
         loop = Loop(
             net,
-            objectives[self.objective],
+            OBJECTIVES[self.objective](self.beta),
             penalties=(self.reg_mean_, self.reg_var_),
             autocast=self.mixed_precision,
             num_workers=self.num_workers,
@@ -399,7 +348,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
                 part = rows.standardised(0.0, 1.0, net)
                 for mean, std in outputs(loop, part, self.n_samples, 1_000_003 * number):
                     means.append(self.y_mean_[number] + self.y_scale_[number] * mean)
-                    stds.append(self.scale_ * self.y_scale_[number] * std)
+                    stds.append(getattr(self, "scale_", 1.0) * self.y_scale_[number] * std)
         stds = [np.maximum(std, SMALLEST_STD) for std in stds]
         return Normal(means[0], stds[0]) if len(means) == 1 else NormalMixture(means, stds)
 

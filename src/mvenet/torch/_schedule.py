@@ -11,7 +11,6 @@ import torch
 from mvenet import recipes
 from mvenet.torch._net import MeanVarianceNet
 
-STRATEGIES = ("no-warmup", "warmup", "warmup-fixed-mean")
 SCHEDULES = ("constant", "cosine", "ramp-cosine")
 
 
@@ -87,7 +86,7 @@ class Schedule:
                 f"net must be a MeanVarianceNet, got {type(net).__name__}: the warm-up must know "
                 "which part is the variance, so make one of its two modules or heads."
             )
-        _check("strategy", strategy, STRATEGIES)
+        _check("strategy", strategy, tuple(recipes.STRATEGIES))
         _check("schedule", schedule, SCHEDULES)
         if schedule != "constant" and not steps_per_epoch:
             raise ValueError(f"schedule={schedule!r} needs steps_per_epoch: pass len(loader).")
@@ -147,8 +146,8 @@ class Schedule:
         self._stage_step += 1
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["initial_lr"]
-            if self.clip_value is not None:
-                _clip(group, self.clip_value)
+        if self.clip_value is not None:
+            _clip(self.optimizer.param_groups, self.clip_value)
 
     def end_epoch(self, validation_loss: float | None = None) -> None:
         """End an epoch; a stage ends when its epochs are done or patience is at its end."""
@@ -239,18 +238,20 @@ def _rate(schedule: str, step: int, steps: int) -> float:
     return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - ramp) / (steps - ramp))))
 
 
-def _clip(group: dict[str, Any], limit: float) -> None:
-    """Clip the gradient together with the penalty that the optimiser will add to it."""
-    params = [p for p in group["params"] if p.grad is not None]
-    if not params:
-        return
-    grads = [p.grad for p in params]
-    decay = 0.0 if group.get("decoupled_weight_decay") else group.get("weight_decay", 0.0)
+def _clip(groups: list[dict[str, Any]], limit: float) -> None:
+    """Clip gradients together with the penalties that the optimiser will add to them."""
+    trained, decayed = [], []
+    for group in groups:
+        params = [p for p in group["params"] if p.grad is not None]
+        decay = 0.0 if group.get("decoupled_weight_decay") else group.get("weight_decay", 0.0)
+        trained += params
+        if decay and params:
+            decayed.append(([p.grad for p in params], params, decay))
     with torch.no_grad():
-        if decay:
+        for grads, params, decay in decayed:
             torch._foreach_add_(grads, params, alpha=decay)
-        torch.nn.utils.clip_grad_value_(params, limit)
-        if decay:
+        torch.nn.utils.clip_grad_value_(trained, limit)
+        for grads, params, decay in decayed:
             torch._foreach_add_(grads, params, alpha=-decay)
 
 
