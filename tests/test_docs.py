@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import runpy
 import subprocess
@@ -30,6 +31,8 @@ def printed(page, folder):
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda page: page.name)
 def test_code_runs(page, tmp_path):
+    if "mvenet.torch" in page.read_text() and importlib.util.find_spec("skorch") is None:
+        pytest.skip("needs PyTorch and skorch: make test-torch")
     out = printed(page, tmp_path)
     assert out.strip()
     if page.name == "README.md":
