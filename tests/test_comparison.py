@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pickle
 import re
+from typing import ClassVar
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit
 
@@ -384,3 +387,29 @@ def test_an_arm_that_diverges_does_not_take_the_others_with_it():
     assert "-inf" in str(outcome)
     alone = compare_strategies(X, Y, {"sound": arms["sound"]}, 3, random_state=0)
     assert_allclose(alone.results["loglik"], frame[frame["arm"] == "sound"]["loglik"], rtol=0)
+
+
+class Seen(TransformerMixin, BaseEstimator):
+    """Notes the rows that it was fitted on."""
+
+    fits: ClassVar[list[np.ndarray]] = []
+
+    def fit(self, X, y=None):
+        self.fits.append(X["row"].to_numpy())
+        return self
+
+    def transform(self, X):
+        return X[["x"]].to_numpy()
+
+
+def test_an_encoder_is_fitted_without_the_rows_that_judge():
+    frame = pd.DataFrame({"row": np.arange(len(Y)), "x": X[:, 0]})
+    arms = {"linear": MVERegressor(hidden_mean=(), hidden_var=None, epochs=2, warmup_epochs=2)}
+    folds = list(KFold(3).split(frame))
+    Seen.fits.clear()
+    result = compare_strategies(frame, Y, arms, folds, random_state=0, encoder=Seen())
+    trained = [rows for rows in Seen.fits if len(rows) < len(Y)]
+    for rows, (train, _) in zip(trained, folds, strict=True):
+        assert_array_equal(rows, train)
+    plain = compare_strategies(X[:, :1], Y, arms, folds, random_state=0)
+    assert str(result) == str(plain)

@@ -218,16 +218,17 @@ def compare(
     with progress_bar(f"reading {data.name}", silent) as bar:
         frame = table.read(data, progress=bar)
     X, y, without = table.split_target(frame, target)
-    encoder = table.TableEncoder(target=target).fit(X)
     if not silent:
+        encoder = table.TableEncoder(target=target).fit(X)  # each fold fits one of its own
         printing.print_columns(encoder, data.name, target, len(y), without)
     settings: dict[str, Any] = {
         "arms": comparison.strategy_arms(**(recipes.PAPER if paper else {})),
         "outer_cv": outer, "inner_cv": inner, "store": store, "random_state": seed,
+        "encoder": table.TableEncoder(target=target),
     }  # fmt: skip
     if dry_run:
         with busy("measuring the speed", silent):
-            plan = comparison.plan_comparison(encoder.transform(X), y, **settings)
+            plan = comparison.plan_comparison(X, y, **settings)
         if as_json:
             print_json(plan.told())
         elif not quiet:
@@ -235,7 +236,7 @@ def compare(
         return
     with _distributed.on_dask(dask):
         outcome = comparison.compare_strategies(
-            encoder.transform(X), y, verbose=printing.verbosity(silent), **settings
+            X, y, verbose=printing.verbosity(silent), **settings
         )
     if as_json:
         print_json({"folds": outcome.to_frame().to_dict("records"), "steps": outcome.steps})

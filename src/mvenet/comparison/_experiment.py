@@ -17,6 +17,7 @@ from sklearn.model_selection import KFold, check_cv
 from mvenet import fleet
 from mvenet._estimator import NetworkRegressor, described
 from mvenet._plan import Plan
+from mvenet._sklearn import rows_of
 from mvenet._validation import check_table, fingerprint
 from mvenet.comparison._store import Store
 from mvenet.recipes import STRATEGIES
@@ -54,11 +55,12 @@ def strategy_arms(**settings: Any) -> dict[str, MVERegressorCV]:
 class Experiment:
     """All that decides the result: the table, the arms, the outer folds and a seed for each."""
 
-    X: NDArray[Any]
+    X: Any
     y: NDArray[np.float64]
     arms: dict[str, NetworkRegressor]
     folds: list[Fold]
     seeds: list[int]
+    encoder: Any = None
 
     def estimators(self, fold: int) -> list[NetworkRegressor]:
         return [clone(arm).set_params(random_state=self.seeds[fold]) for arm in self.arms.values()]
@@ -66,7 +68,15 @@ class Experiment:
     def plans(self, fold: int) -> list[Plan]:
         """What fitting all arms on this fold takes."""
         train, _ = self.folds[fold]
-        return described(self.estimators(fold), self.X[train], self.y[train])[1]
+        return described(self.estimators(fold), self.inputs(fold)[0], self.y[train])[1]
+
+    def inputs(self, fold: int) -> tuple[Any, Any]:
+        """Rows to train on and rows left out, encoded by what the first alone tell."""
+        train, test = (rows_of(self.X, rows) for rows in self.folds[fold])
+        if self.encoder is None:
+            return train, test
+        encoder = clone(self.encoder).fit(train, self.y[self.folds[fold][0]])
+        return encoder.transform(train), encoder.transform(test)
 
 
 def make_experiment(
@@ -76,11 +86,13 @@ def make_experiment(
     outer_cv: Any,
     inner_cv: Any,
     random_state: Any,
+    encoder: Any,
     kept: Store | None,
 ) -> Experiment:
     """Check what was given, and that the store, if any, belongs to it."""
     chosen = _checked_arms(strategy_arms() if arms is None else arms, inner_cv)
-    checked = check_table(clone(next(iter(chosen.values()))), X, y, None)
+    whole = X if encoder is None else clone(encoder).fit(X, y).transform(X)
+    checked = check_table(clone(next(iter(chosen.values()))), whole, y, None)
     table, target = checked.X, checked.y
     known = None if kept is None else kept.settings()
     if random_state is None and known is not None:
@@ -100,7 +112,8 @@ def make_experiment(
             }
         )
     seeds = [fleet.derived_seed(entropy, fold) % 2**32 for fold in range(len(folds))]
-    return Experiment(table, target, chosen, folds, seeds)
+    given = table if encoder is None else X
+    return Experiment(given, target, chosen, folds, seeds, encoder)
 
 
 def _checked_arms(arms: Arms, inner_cv: Any) -> dict[str, NetworkRegressor]:

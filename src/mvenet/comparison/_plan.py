@@ -57,6 +57,7 @@ def plan_comparison(
     store: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
+    encoder: Any = None,
 ) -> Plan:
     """Dry run of :func:`compare_strategies`: trainings, gradient steps and expected time.
 
@@ -65,7 +66,7 @@ def plan_comparison(
     """
     present = store is not None and Store(store).path.exists()
     with Store(store) if store is not None and present else contextlib.nullcontext() as kept:
-        experiment = make_experiment(X, y, arms, outer_cv, inner_cv, random_state, kept)
+        experiment = make_experiment(X, y, arms, outer_cv, inner_cv, random_state, encoder, kept)
         done = {} if kept is None else kept.results()
     threads = fleet.effective_threads(n_jobs)
     work = _plan.Workload()

@@ -33,6 +33,7 @@ def compare_strategies(
     n_jobs: int | None = None,
     random_state: Any = None,
     verbose: int = 0,
+    encoder: Any = None,
 ) -> Comparison:
     """Compare ways of training on a table by nested cross-validation.
 
@@ -62,6 +63,10 @@ def compare_strategies(
         Seed of all. None with a store that has results takes theirs.
     verbose : int, default=0
         1 shows a progress bar with the time left (needs rich).
+    encoder : transformer or None, default=None
+        Makes numbers of X, such as :class:`mvenet.table.TableEncoder`: fitted anew on the rows that
+        each outer fold trains on, so that the rows which judge tell it nothing. X may then be
+        whatever it takes.
 
     Returns
     -------
@@ -80,7 +85,7 @@ def compare_strategies(
     ['linear', 'network']
     """
     with contextlib.nullcontext() if store is None else Store(store) as kept:
-        experiment = make_experiment(X, y, arms, outer_cv, inner_cv, random_state, kept)
+        experiment = make_experiment(X, y, arms, outer_cv, inner_cv, random_state, encoder, kept)
         done = {} if kept is None else kept.results()
         todo = [i for i in range(len(experiment.folds)) if i not in done]
         planned = {i: planned_steps(experiment.plans(i)) for i in todo} if verbose else {}
@@ -101,6 +106,7 @@ def _run_fold(
     """Fit all arms on one outer fold and judge them; what comes back goes into the store."""
     start = time.perf_counter()
     train, test = experiment.folds[fold]
+    X_train, X_test = experiment.inputs(fold)
     arms = experiment.estimators(fold)
     steps = 0
 
@@ -112,14 +118,14 @@ def _run_fold(
     # The warnings are of grids' edges and lost members; the table shows both.
     fit_together(
         arms,
-        experiment.X[train],
+        X_train,
         experiment.y[train],
         n_jobs=n_jobs,
         progress=progress,
         forgiving=True,
     )
     scores = {
-        name: _judged(arm, experiment.X[test], experiment.y[test])
+        name: _judged(arm, X_test, experiment.y[test])
         for name, arm in zip(experiment.arms, arms, strict=True)
     }
     return fold, {"arms": scores, "steps": steps, "seconds": time.perf_counter() - start}
