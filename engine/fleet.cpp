@@ -103,6 +103,9 @@ private:
     std::unique_ptr<T, Delete> memory_;
 };
 
+// Tables larger than this are not copied for a subset: the rows are standardised when needed.
+constexpr std::int64_t largest_copy = 64 << 20;  // bytes
+
 // The rows of a subset, standardised by its training rows; half done if `stop` is set.
 template <class T> struct Prepared {
     Pages<T> x[2], y[2], weight[2];
@@ -114,6 +117,17 @@ template <class T> struct Prepared {
         const std::int64_t counts[2] = {subset.n_train, subset.n_valid};
         for (int part = 0; part < 2; ++part) {
             const std::int64_t n = counts[part];
+            if (in_place(table, n)) {
+                rows[part].n = n;
+                rows[part].table = &table;
+                rows[part].scaling = &scaling;
+                rows[part].index = indices[part];
+                double total = 0;
+                for (std::int64_t i = 0; table.weight && i < n; ++i)
+                    total += weight_of(table, indices[part][i]);
+                if (table.weight) rows[part].mean_weight = total / double(n);
+                continue;
+            }
             x[part].resize(std::size_t(n) * std::size_t(table.columns));
             y[part].resize(std::size_t(n));
             if (table.weight) weight[part].resize(std::size_t(n));
@@ -133,9 +147,16 @@ template <class T> struct Prepared {
                 for (std::int64_t i = 0; i < n; ++i)
                     weight[part].data()[i] =
                         T(table.weight[indices[part][i]] / (total / double(n)));
-            rows[part] = {x[part].data(), y[part].data(),
-                          table.weight ? weight[part].data() : nullptr, n};
+            rows[part].n = n;
+            rows[part].x = x[part].data();
+            rows[part].y = y[part].data();
+            rows[part].weight = table.weight ? weight[part].data() : nullptr;
         }
+    }
+
+    static bool in_place(const Table& table, std::int64_t n) {
+        return table.column_stride == 1 &&
+               n * table.columns * std::int64_t(sizeof(T)) > largest_copy;
     }
 };
 

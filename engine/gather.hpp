@@ -4,6 +4,7 @@
 #include "arena.hpp"
 #include "kernel.hpp"
 #include "mlp.hpp"
+#include "standardise.hpp"
 
 namespace mvenet::MVENET_ISA {
 
@@ -12,7 +13,8 @@ template <class T> class Gatherer {
 public:
     Gatherer(int inputs, int places, Arena& arena)
         : inputs_(inputs), width_(padded<T>(inputs)), stride_(row_stride<T>(inputs)),
-          size_(std::ptrdiff_t(width_ + stride_ + 2) * block_rows),
+          scratch_(std::ptrdiff_t(width_ + stride_ + 2) * block_rows),
+          size_(scratch_ + padded<T>(inputs * block_rows) + lanes<T>),
           memory_(arena.array<T>(size_ * places)) {
         for (int i = 0; i < lanes<T>; ++i) {
             const bool inside = inputs_ - (width_ - lanes<T>) > i;
@@ -21,7 +23,7 @@ public:
     }
 
     std::ptrdiff_t size() const { return size_; }  // numbers from one place to the next
-    T* y(int place) const { return memory_ + place * size_ + size_ - 2 * block_rows; }
+    T* y(int place) const { return memory_ + place * size_ + scratch_ - 2 * block_rows; }
     T* weight(int place) const { return y(place) + block_rows; }  // zero past the last row
 
     // Rows order[start .. start + count), or those themselves if order is null.
@@ -32,6 +34,9 @@ public:
         T* const units = rows + std::ptrdiff_t(stride_) * block_rows;
         T *const targets = y(place), *const weights = weight(place);
         const int vectors = (count + w - 1) / w;
+        std::int64_t row[block_rows];
+        for (int r = 0; r < count; ++r) row[r] = order ? order[start + r] : start + r;
+        if (data.table) look_up(data, row, count, place);
         for (int r = 0; r < vectors * w; ++r) {
             T* to = rows + r * stride_;
             if (r >= count) {
@@ -39,13 +44,13 @@ public:
                 targets[r] = weights[r] = 0;
                 continue;
             }
-            const std::int64_t row = order ? order[start + r] : start + r;
-            const T* from = data.x + row * inputs_;
+            const T* from = data.table ? scratch(place) + r * inputs_ : data.x + row[r] * inputs_;
             int i = 0;
             for (; i < width_ - w; i += w) store<T>(to + i, load<T>(from + i));
             if (width_) store<T>(to + i, (Vec<T>)((IntVec<T>)load<T>(from + i) & tail_));
-            targets[r] = data.y ? data.y[row] : T(0);
-            weights[r] = data.weight ? data.weight[row] : T(1);
+            if (data.table) continue;
+            targets[r] = data.y ? data.y[row[r]] : T(0);
+            weights[r] = data.weight ? data.weight[row[r]] : T(1);
         }
         for (int i = 0; i < width_; i += w)
             for (int n = 0; n < vectors; ++n) {
@@ -58,9 +63,43 @@ public:
         return {units, rows, count, vectors};
     }
 
+    // Tell the cache which rows come next.
+    void announce(const Rows<T>& data, const std::int32_t* order, std::int64_t from,
+                  std::int64_t to) const {
+        if (to > data.n) to = data.n;
+        if (!data.table) {
+            for (std::int64_t i = from; i < to; ++i)
+                __builtin_prefetch(data.x + std::int64_t(order[i]) * inputs_);
+            return;
+        }
+        const Table& table = *data.table;
+        const std::size_t number = table.is_double ? sizeof(double) : sizeof(float);
+        for (std::int64_t i = from; i < to; ++i) {
+            const std::int64_t row = data.index ? data.index[order[i]] : order[i];
+            const char* at =
+                static_cast<const char*>(table.x) + row * table.row_stride * std::ptrdiff_t(number);
+            for (std::size_t byte = 0; byte < number * std::size_t(inputs_); byte += 64)
+                __builtin_prefetch(at + byte);
+            __builtin_prefetch(table.y + row);
+        }
+    }
+
 private:
+    // Rows of the table, standardised into the scratch of a place; targets and weights with them.
+    void look_up(const Rows<T>& data, std::int64_t* row, int count, int place) const {
+        const Table& table = *data.table;
+        const Scaling& scaling = *data.scaling;
+        for (int r = 0; r < count; ++r) {
+            if (data.index) row[r] = data.index[row[r]];
+            y(place)[r] = T(standardised(table.y[row[r]], *scaling.y_mean, *scaling.y_scale));
+            weight(place)[r] = table.weight ? T(table.weight[row[r]] / data.mean_weight) : T(1);
+        }
+        standardise<T>(table, scaling, row, 0, count, scratch(place));
+    }
+    T* scratch(int place) const { return memory_ + place * size_ + scratch_; }
+
     int inputs_, width_, stride_;
-    std::ptrdiff_t size_;
+    std::ptrdiff_t scratch_, size_;
     T* memory_;
     IntVec<T> tail_;
 };

@@ -94,12 +94,17 @@ struct Scaling {
 // nothing overflows.
 constexpr double farthest = 1e6;
 
-// Standardised rows, n x inputs without gaps, readable for 64 bytes past the end.
+// Standardised rows, n x inputs without gaps, readable for 64 bytes past the end. Or, if there is a
+// table, rows of it that are standardised whenever they are needed, to the same numbers.
 template <class T> struct Rows {
     const T* x = nullptr;
     const T* y = nullptr;
     const T* weight = nullptr;  // mean one, or null: all one
     std::int64_t n = 0;
+    const Table* table = nullptr;
+    const Scaling* scaling = nullptr;
+    const std::int64_t* index = nullptr;  // which rows of the table; null: the first n
+    double mean_weight = 1;               // of these rows
 };
 
 // Other threads that may lend a hand: run() calls task(context, i) for every i < tasks, each once,

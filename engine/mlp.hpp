@@ -214,9 +214,10 @@ private:
         constexpr int w = lanes<T>;
         T* const values = tape + layer.value;
         T* const slopes = tape + layer.slope;
-        for (int u = 0; u < layer.out; ++u)
-            for (int n = 0; n < vectors; ++n) {
-                const int at = u * block_rows + n * w;
+        const bool full = vectors * w == block_rows;  // then all units are one long row
+        const int rows = full ? 1 : layer.out, length = full ? layer.out * block_rows : vectors * w;
+        for (int u = 0; u < rows; ++u)
+            for (int at = u * block_rows; at < u * block_rows + length; at += w) {
                 Vec<T> slope;
                 Vec<T> value = activate<T, A>(load<T>(values + at), slope);
                 if (!Training) value = at_most<T>(at_least<T>(value, T(-1e15)), T(1e15));

@@ -37,13 +37,19 @@ template <class T, int A, int MR, int NV> void tile(const Product<T, A>& p, int 
     const std::ptrdiff_t a_m = A ? A : p.a_m;
     Vec<T> sum[MR][NV];
     T* c = p.c + m0 * p.c_m + n0 * lanes<T>;
+    if (p.add) {
 #pragma GCC unroll 16
-    for (int m = 0; m < MR; ++m)
+        for (int m = 0; m < MR; ++m)
 #pragma GCC unroll 4
-        for (int n = 0; n < NV; ++n)
-            sum[m][n] = p.add    ? load<T>(c + m * p.c_m + n * lanes<T>)
-                        : p.bias ? splat<T>(p.bias[m0 + m])
-                                 : Vec<T>{};
+            for (int n = 0; n < NV; ++n) sum[m][n] = load<T>(c + m * p.c_m + n * lanes<T>);
+    } else {
+#pragma GCC unroll 16
+        for (int m = 0; m < MR; ++m) {
+            const Vec<T> first = p.bias ? splat<T>(p.bias[m0 + m]) : Vec<T>{};
+#pragma GCC unroll 4
+            for (int n = 0; n < NV; ++n) sum[m][n] = first;
+        }
+    }
     const T* a_start = p.a + m0 * a_m;
     const T* b_start = p.b + n0 * lanes<T>;
     for (int piece = p.pieces; piece > 0; --piece, a_start += p.a_piece, b_start += p.b_piece) {
@@ -79,23 +85,21 @@ template <class T, int A, int MR, int NV> void tile(const Product<T, A>& p, int 
 }
 
 // The tile of a given size, which must be known when compiling.
-template <class T, int A, int NV, int MR = tile_rows(NV)>
-MVENET_INLINE void tile_of(int rows, const Product<T, A>& p, int m0, int n0) {
-    if constexpr (MR > 0) {
-        if (rows == MR)
-            tile<T, A, MR, NV>(p, m0, n0);
-        else
-            tile_of<T, A, NV, MR - 1>(rows, p, m0, n0);
-    }
+template <class T, int A, int NV, int... M>
+MVENET_INLINE void tile_of(int rows, const Product<T, A>& p, int m0, int n0,
+                           std::integer_sequence<int, M...>) {
+    using Tile = void (*)(const Product<T, A>&, int, int);
+    static constexpr Tile tiles[] = {tile<T, A, M + 1, NV>...};
+    tiles[rows - 1](p, m0, n0);
 }
 template <class T, int A>
 MVENET_INLINE void tile_of(int rows, int vectors, const Product<T, A>& p, int m0, int n0) {
     if (vectors == 2)
-        tile_of<T, A, 2>(rows, p, m0, n0);
+        tile_of<T, A, 2>(rows, p, m0, n0, std::make_integer_sequence<int, tile_rows(2)>{});
     else if (vectors == 3)
-        tile_of<T, A, 3>(rows, p, m0, n0);
+        tile_of<T, A, 3>(rows, p, m0, n0, std::make_integer_sequence<int, tile_rows(3)>{});
     else
-        tile_of<T, A, 1>(rows, p, m0, n0);
+        tile_of<T, A, 1>(rows, p, m0, n0, std::make_integer_sequence<int, tile_rows(1)>{});
 }
 
 // Vectors that the next tile takes of those left: two, or three where one would be left over.

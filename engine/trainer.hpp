@@ -117,7 +117,7 @@ private:
     }
 
     void list_parts() {
-        constexpr int units = 2 * tile_rows(2);
+        const int units = (crew_ ? 2 : 8) * tile_rows(2);
         for (const bool filling : {false, true}) {
             if (filling) part_ = arena_.array<Part>(parts_);
             parts_ = 0;
@@ -197,8 +197,7 @@ private:
             const std::int64_t first = at + std::int64_t(b) * block_rows;
             const std::int64_t left = at + rows - first;
             const int count = int(left < block_rows ? left : block_rows);
-            for (std::int64_t i = first + count; i < first + 2 * block_rows && i < train_.n; ++i)
-                __builtin_prefetch(train_.x + std::int64_t(order[i]) * plan_.inputs);
+            gather_.announce(train_, order, first + count, first + 2 * block_rows);
             block_[b] = gather_(b, train_, order, first, count);
         };
         const auto forward = [&](int b, bool variance) {

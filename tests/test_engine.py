@@ -335,3 +335,20 @@ def test_moments_are_those_of_the_mixture(simd, weights, factor, offset):
         alone = nets.moments(big[pick], weights=weights, factor=2.0)
         assert alone[0].tobytes() == mean[pick].tobytes()
         assert alone[1].tobytes() == std[pick].tobytes()
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_a_large_table_is_standardised_where_it_is(weights):
+    rng = np.random.default_rng(0)
+    n, d = 60_000, 300  # 72 MB: no copy of it is made, but of one in column order
+    X = rng.standard_normal((n, d), dtype=np.float32)
+    y = X[:, 0] + 0.1 * rng.standard_normal(n)
+    w = rng.uniform(0.5, 2, n) if weights else None
+    stages = [Stage("warmup", 1, 1e-3), Stage("joint", 1, 1e-3, init_var_bias=True)]
+    args = (y, w, stages, Architecture((3,), (2,), input_bound=3.0), Training(batch_size=500))
+    in_place, copied = (
+        engine(table, *args, valid=100, precise=False) for table in (X, np.asfortranarray(X))
+    )
+    assert in_place.networks.parameters.tobytes() == copied.networks.parameters.tobytes()
+    for a, b in zip(in_place.history[0], copied.history[0], strict=True):
+        assert a.tobytes() == b.tobytes()
