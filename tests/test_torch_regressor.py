@@ -116,7 +116,7 @@ def test_same_seed_same_bits_and_globals_untouched():
     assert torch.equal(state, torch.get_rng_state())
     assert same(one, two)
     assert not same(one, clone(model).set_params(random_state=1).fit(X, Y))
-    assert len({float(m.mean[0].weight[0, 0].detach()) for m in one.modules_}) == 2
+    assert len({float(m.mean[0].weight[0, 0].detach()) for m in one.networks_}) == 2
 
 
 def test_a_module_is_copied_and_trained_from_its_weights():
@@ -125,10 +125,10 @@ def test_a_module_is_copied_and_trained_from_its_weights():
     model = TorchMVERegressor(module, **QUICK | {"learning_rate": 1e-12}).fit(X, Y)
     for name, value in module.state_dict().items():
         assert torch.equal(value, before[name])
-    kept = model.modules_[0].state_dict()["mean.0.weight"]
+    kept = model.networks_[0].state_dict()["mean.0.weight"]
     torch.testing.assert_close(kept, before["mean.0.weight"])
     several = TorchMVERegressor(module, n_members=2, **QUICK | {"learning_rate": 1e-12}).fit(X, Y)
-    starts = [m.state_dict()["mean.0.weight"] for m in several.modules_]
+    starts = [m.state_dict()["mean.0.weight"] for m in several.networks_]
     assert not torch.allclose(starts[0], starts[1])
 
 
@@ -247,7 +247,7 @@ def test_dropout_gives_a_mixture_and_ensembles_multiply_it():
     assert (dist.epistemic > 0).all()
     np.testing.assert_allclose(dist.var, dist.aleatoric + dist.epistemic)
     assert same(model, model)  # the same draws each time
-    p = [m.mean[2].p.item() for m in model.modules_]
+    p = [m.mean[2].p.item() for m in model.networks_]
     assert p[0] != 0.1 and p[0] != p[1]
 
 
@@ -281,6 +281,18 @@ def test_plots_take_its_models():
         display.from_estimator(model, X, Y)
     plots.UncertaintyDisplay.from_estimator(model, X)
     plots.HistoryDisplay.from_estimator(model)
+
+
+def test_the_report_takes_its_predictions():
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib").use("Agg")
+    from mvenet import report, workflow
+
+    model = TorchMVERegressor(net, n_members=2, **QUICK).fit(X, Y)
+    new, y = data(80, seed=1)
+    page = report.render(model, workflow.judge(y, model.predict_dist(new), np.arange(80)))
+    assert "80</b><span>rows checked" in page and "2 networks; penalties 0.0001" in page
+    assert "What was done to the columns" not in page
 
 
 # --- bad input -----------------------------------------------------------------------------------
@@ -329,10 +341,10 @@ def test_members_that_diverge_are_left_out():
 
     with pytest.warns(ConvergenceWarning, match="1 of 3 members diverged"):
         model = TorchMVERegressor(sometimes, n_members=3, **QUICK).fit(X, Y)
-    assert len(model.modules_) == len(model.y_mean_) == 2
+    assert len(model.networks_) == len(model.y_mean_) == 2
 
 
-def test_modules_without_reset_are_told_for_ensembles():
+def test_networks_without_reset_are_told_for_ensembles():
     class Own(nn.Module):
         def __init__(self):
             super().__init__()

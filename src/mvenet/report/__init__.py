@@ -10,16 +10,14 @@ from collections.abc import Callable
 from datetime import datetime
 from importlib.metadata import version
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from mvenet.report import _findings as findings
 from mvenet.search import MVERegressorCV
 from mvenet.workflow import Evaluation, FittedTable, readable, target_of, verdict
-
-if TYPE_CHECKING:
-    from sklearn.pipeline import Pipeline
 
 __all__ = ["render"]
 
@@ -32,7 +30,7 @@ MOST_BASELINE_ROWS = 20_000  # gradient boosting on more would take longer than 
 
 
 def render(
-    model: Pipeline,
+    model: Any,
     evaluation: Evaluation | None,
     *,
     source: str = "",
@@ -43,10 +41,12 @@ def render(
 
     Parameters
     ----------
-    model : Pipeline
-        As made by :func:`mvenet.workflow.fit_table`.
+    model : Pipeline or estimator
+        As made by :func:`mvenet.workflow.fit_table`, or a fitted ``MVERegressor`` or
+        ``TorchMVERegressor``, which knows no names of columns.
     evaluation : Evaluation or None
-        On rows that were not trained on. Without one the report tells of the training alone.
+        On rows that were not trained on, such as ``workflow.judge`` returns for predictions.
+        Without one the report tells of the training alone.
     source : str
         Name of the table.
     fitted : FittedTable or None
@@ -68,7 +68,7 @@ def render(
     environment.filters["number"] = readable
     environment.filters["percent"] = lambda share: f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
     content = _content(model, evaluation, source, fitted)
-    drawings = _drawings(model[-1], evaluation, target_of(model))
+    drawings = _drawings(_networks(model), evaluation, content["target"])
     content["pictures"] = {}
     for done, (name, draw) in enumerate(drawings.items()):
         content["pictures"][name] = _picture(draw)
@@ -77,18 +77,24 @@ def render(
     return environment.from_string(page).render(content)
 
 
+def _networks(model: Any) -> Any:
+    """The estimator at the end of a pipeline, or the model itself."""
+    return model[-1] if isinstance(model, Pipeline) else model
+
+
 def _content(
-    model: Pipeline, evaluation: Evaluation | None, source: str, fitted: FittedTable | None
+    model: Any, evaluation: Evaluation | None, source: str, fitted: FittedTable | None
 ) -> dict[str, Any]:
     """All that the page tells in words and numbers."""
-    networks = model[-1]
+    networks, table = _networks(model), isinstance(model, Pipeline)
+    target = target_of(model) if table else "y"
     settings = {k: v for k, v in networks.get_params().items() if k not in ("n_jobs", "verbose")}
     content: dict[str, Any] = {
-        "target": target_of(model),
-        "name": _short(target_of(model)),
+        "target": target,
+        "name": _short(target),
         "source": source,
         "made": datetime.now().strftime("%Y-%m-%d %H:%M"),
-        "columns": model[0].columns_,
+        "columns": model[0].columns_ if table else {},
         "notes": [] if fitted is None else fitted.notes,
         "without_target": 0 if fitted is None else fitted.without_target,
         "n_networks": len(networks.networks_),
@@ -111,9 +117,7 @@ def _short(name: str, most: int = 60) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
-def _evaluated(
-    model: Pipeline, evaluation: Evaluation, fitted: FittedTable | None
-) -> dict[str, Any]:
+def _evaluated(model: Any, evaluation: Evaluation, fitted: FittedTable | None) -> dict[str, Any]:
     """All that needs rows which were not trained on."""
     y, dist = evaluation.y, evaluation.dist
     n, r2 = len(y), evaluation.scores["r2"]

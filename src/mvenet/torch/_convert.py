@@ -146,7 +146,7 @@ def from_engine(model: Any, **settings: Any) -> TorchMVERegressor:
         )
     nets = [to_module(networks, k).eval() for k in range(len(networks))]
     torch_model = TorchMVERegressor(nets[0], warm_start=True, **settings)
-    torch_model.modules_ = nets
+    torch_model.networks_ = nets
     torch_model.y_mean_, torch_model.y_scale_ = networks.y_mean.copy(), networks.y_scale.copy()
     torch_model.scale_ = float(getattr(model, "scale_", 1.0))
     torch_model.n_features_in_ = networks.x_mean.shape[1]
@@ -172,14 +172,14 @@ def to_engine(torch_model: TorchMVERegressor, model: Any) -> Any:
     estimator
         A copy of ``model`` with the other's networks.
     """
-    parameters = np.stack([to_parameters(net) for net in torch_model.modules_])
+    parameters = np.stack([to_parameters(net) for net in torch_model.networks_])
     old = model.networks_
     if parameters.shape[1] != old.parameters.shape[1]:
         raise ValueError(
             f"The torch model has {parameters.shape[1]} parameters and model "
             f"{old.parameters.shape[1]}: pass the model that it was made of."
         )
-    firsts = [net.mean[0] for net in torch_model.modules_]
+    firsts = [net.mean[0] for net in torch_model.networks_]
     x_mean, x_scale = (
         np.stack([getattr(f, k).double().numpy() for f in firsts]) for k in ("mean", "scale")
     )

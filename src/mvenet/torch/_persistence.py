@@ -42,7 +42,7 @@ def save(model: TorchMVERegressor, path: str | os.PathLike[str]) -> None:
     check_is_fitted(model)
     tensors = {
         f"member.{k}.{name}": value
-        for k, net in enumerate(model.modules_)
+        for k, net in enumerate(model.networks_)
         for name, value in net.state_dict().items()
     }
     _files.write(path, KIND, _description(model), tensors)
@@ -87,11 +87,11 @@ def load(path: str | os.PathLike[str], module: Any, *, device: str = "auto") -> 
     start = copy.deepcopy(module) if isinstance(module, nn.Module) else module()
     _check_module(start, about, os.fspath(path))
     model = TorchMVERegressor(module, **about["parameters"], device=device)
-    model.modules_ = []
+    model.networks_ = []
     for k in range(about["members"]):
         net = copy.deepcopy(start)
         net.load_state_dict(_files.state_of(tensors, f"member.{k}."))
-        model.modules_.append(net.eval())
+        model.networks_.append(net.eval())
     model.y_mean_, model.y_scale_ = (np.array(about[name]) for name in ("y_mean", "y_scale"))
     model.reg_mean_, model.reg_var_ = about["penalties"]
     model.scale_ = about["scale"]
@@ -108,9 +108,9 @@ def _description(model: TorchMVERegressor) -> dict[str, Any]:
     return {
         "versions": {"mvenet": mvenet.__version__, "torch": torch.__version__},
         "parameters": json.loads(json.dumps(parameters, default=float)),
-        "members": len(model.modules_),
-        "state": _state(model.modules_[0]),
-        "module": repr(model.modules_[0]),
+        "members": len(model.networks_),
+        "state": _state(model.networks_[0]),
+        "module": repr(model.networks_[0]),
         "y_mean": model.y_mean_.tolist(),
         "y_scale": model.y_scale_.tolist(),
         "scale": float(getattr(model, "scale_", 1.0)),
@@ -151,7 +151,7 @@ def _probe(model: TorchMVERegressor) -> list[float] | None:
     shape = getattr(model, "row_shape_", None)
     if shape is None:
         return None
-    net = copy.deepcopy(model.modules_[0]).eval().double()
+    net = copy.deepcopy(model.networks_[0]).eval().double()
     x = torch.linspace(-1, 1, int(np.prod(shape)) or 1, dtype=torch.float64)
     try:
         with torch.no_grad():

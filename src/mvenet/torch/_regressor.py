@@ -101,7 +101,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
 
     Attributes
     ----------
-    modules_ : list of MeanVarianceNet
+    networks_ : list of MeanVarianceNet
         The trained members, of X to y in standardised units.
     y_mean_, y_scale_ : ndarray of shape (n_members,)
         Those units.
@@ -162,7 +162,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
     verbose: int = setting("verbose", default=0)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "modules_")
+        return hasattr(self, "networks_")
 
     # --- training --------------------------------------------------------------------------------
 
@@ -187,7 +187,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
         self._validate_params()
         device = device_of(self.device)
         before = self._before()
-        self.__dict__.pop("modules_", None)  # an interrupted fit leaves nothing half-fitted
+        self.__dict__.pop("networks_", None)  # an interrupted fit leaves nothing half-fitted
         rows = _data.training_rows(self, X, y, sample_weight)
         entropy = seed_entropy(self.random_state)
         checkpoint = self._open_checkpoint(rows, entropy)
@@ -275,15 +275,20 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
 
     def _before(self) -> tuple[list[MeanVarianceNet], NDArray[np.float64]] | None:
         """Members to go on from, and their units of y, if that was asked for."""
-        if not (self.warm_start and hasattr(self, "modules_")):
+        if not (self.warm_start and hasattr(self, "networks_")):
             return None
-        return copy.deepcopy(self.modules_), np.column_stack([self.y_mean_, self.y_scale_])
+        return copy.deepcopy(self.networks_), np.column_stack([self.y_mean_, self.y_scale_])
 
     def _penalties(self, net: MeanVarianceNet) -> tuple[float, float]:
         if self.reg_var != "auto":
             return float(self.reg_mean), float(self.reg_var)
         shares = net.trunk is not None
         return float(self.reg_mean), float(self.reg_mean) * (1 if shares else 10)
+
+    @property
+    def penalties_(self) -> tuple[float, float]:
+        """Penalties on the mean and on the variance that the networks were trained with."""
+        return self.reg_mean_, self.reg_var_
 
     # --- what remains ----------------------------------------------------------------------------
 
@@ -304,7 +309,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
             warnings.warn(ConvergenceWarning(message), stacklevel=3)
         self.y_mean_, self.y_scale_ = units[kept].T
         self.history_ = _history([records[k]["epochs"] for k in kept], self.y_scale_)
-        self.modules_ = [nets[k] for k in kept]
+        self.networks_ = [nets[k] for k in kept]
 
     def _open_checkpoint(self, rows: _data.Rows, entropy: Any) -> Checkpoint | None:
         if self.checkpoint is None:
@@ -343,7 +348,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
         rows, device = _data.unlabelled_rows(self, X), device_of(self.device)
         means, stds = [], []
         with own_randomness(device):
-            for number, net in enumerate(self.modules_):
+            for number, net in enumerate(self.networks_):
                 loop = self._loop(copy.deepcopy(net), device)
                 part = rows.standardised(0.0, 1.0, net)
                 for mean, std in outputs(loop, part, self.n_samples, 1_000_003 * number):
