@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import inspect
 from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).with_name("api.md")
+TORCH_PAGE = Path(__file__).with_name("api-torch.md")  # made where PyTorch is
 MODULES = {
     "mvenet": ["MVERegressor", "MVERegressorCV", "CalibratedRegressor", "Normal", "NormalMixture"],
     "mvenet.recipes": ["PAPER", "DEFAULT"],
@@ -61,8 +62,8 @@ def entry(thing: Any, name: str, level: int) -> list[str]:
     return lines
 
 
-def page() -> str:
-    """The whole reference."""
+def page(modules: dict[str, Any] = MODULES) -> str:
+    """The whole reference, or that of some modules."""
     lines = [
         "# API reference",
         "",
@@ -70,7 +71,7 @@ def page() -> str:
         "the same with the methods in full.",
         "",
     ]
-    for module_name, names in MODULES.items():
+    for module_name, names in modules.items():
         module = importlib.import_module(module_name)
         lines += [f"## {module_name}", "", (inspect.getdoc(module) or "").split("\n\n")[0], ""]
         for name in names or module.__all__:
@@ -88,3 +89,5 @@ def _mapping(thing: Any) -> list[str]:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    if importlib.util.find_spec("skorch") is not None:
+        TORCH_PAGE.write_text(page({"mvenet.torch": None}), encoding="utf-8")

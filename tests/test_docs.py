@@ -54,3 +54,9 @@ def test_links_lead_somewhere(page):
 def test_the_api_reference_is_that_of_the_docstrings():
     script = runpy.run_path(str(ROOT / "docs" / "make_api.py"))
     assert script["PAGE"].read_text() == script["page"](), "run `python docs/make_api.py`"
+
+
+def test_so_is_that_of_torch():
+    pytest.importorskip("skorch", reason="needs PyTorch and skorch: make test-torch")
+    script = runpy.run_path(str(ROOT / "docs" / "make_api.py"))
+    assert script["TORCH_PAGE"].read_text() == script["page"]({"mvenet.torch": None})
