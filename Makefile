@@ -12,8 +12,9 @@ ENGINE := $(wildcard engine/*) CMakeLists.txt pyproject.toml $(wildcard src/mven
 demo: $(STAMP)
 	$(BIN)/mvenet demo
 
+# A process for each core, one thread each: the tests are many and small.
 test: $(STAMP)
-	$(BIN)/python -m pytest -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist worksteal
 
 # Networks of one's own have an environment of their own: PyTorch is gigabytes on some platforms.
 test-torch: .venv-torch/.installed
@@ -70,9 +71,12 @@ paper-tables: $(STAMP)
 paper-theory: $(STAMP)
 	$(BIN)/python paper/theory.py
 
-# Damaged and hostile model files, by the ten thousand.
+# Damaged and hostile model files, tables and stores: make fuzz COUNT=100000
+COUNT ?= 20000
 fuzz: $(STAMP)
-	$(BIN)/python tests/fuzz_persistence.py --count 20000
+	$(BIN)/python tests/fuzz_persistence.py --count $(COUNT)
+	$(BIN)/python tests/fuzz_input.py --count $(COUNT)
+
 
 # The engine's tests with AddressSanitizer and UndefinedBehaviorSanitizer.
 sanitize:

@@ -689,9 +689,9 @@ def test_a_variance_that_is_even_in_x_is_found():
 def test_the_sine_needs_its_warm_up():
     """Figure 1 of the paper: without a warm-up the mean is lost to an ever larger variance."""
     rng = np.random.default_rng(0)
-    x = rng.uniform(0, 10, 1000)
+    x = rng.uniform(0, 5, 400)
     truth = 0.4 * np.sin(2 * np.pi * x)
-    y = truth + 0.01 * rng.standard_normal(1000)
+    y = truth + 0.01 * rng.standard_normal(400)
     X = x[:, None]
 
     def errors(**options):
@@ -703,18 +703,19 @@ def test_the_sine_needs_its_warm_up():
         means, _ = model.networks_.predict(X)
         return np.sort(np.sqrt(((means - truth) ** 2).mean(axis=1)))
 
-    # One start in six loses a period of the sine all the same, and one in fifteen is lucky.
-    assert errors(warmup_epochs=1500, epochs=300)[1] < 0.05
-    assert errors(strategy="no-warmup", epochs=1800)[1] > 0.1
+    # A start may lose a period of the sine all the same, and one or two may be lucky.
+    assert errors(warmup_epochs=1200, epochs=200)[2] < 0.05
+    assert errors(strategy="no-warmup", epochs=1400)[2] > 0.1
 
 
-def test_example_in_memory_only(tmp_path, monkeypatch):
+def test_example_in_memory_only(tmp_path, monkeypatch, capfd):
     """Fitting and predicting write no file and print nothing."""
     monkeypatch.chdir(tmp_path)
     stream = io.BytesIO()
     X, y = table()
     joblib.dump(fast().fit(X, y), stream)
     assert list(tmp_path.iterdir()) == []
+    assert capfd.readouterr() == ("", "")
 
 
 # --- two kinds of uncertainty --------------------------------------------------------------------

@@ -10,6 +10,7 @@ import time
 import types
 from decimal import Decimal
 
+import fuzz_input
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -594,3 +595,8 @@ def test_the_encoder_is_an_estimator_and_changes_no_frame():
     assert encoder.n_features_in_ == 2 and encoder.columns_["t"].remark == "2 levels"
     with pytest.raises(Exception, match="not fitted"):
         _ = TableEncoder().columns_
+
+
+def test_fuzz(tmp_path):
+    results = fuzz_input.run(tmp_path, 40)
+    assert {kind for kind, _ in results} == {"table", "store"} and results.total() == 80
