@@ -202,18 +202,19 @@ def test_many_rows_get_no_baselines_and_a_small_file(fitted, monkeypatch):
 def test_where_it_is_unsure():
     frame = table(200)
     frame["gaps"] = np.where(np.arange(200) % 5 == 0, None, "given")
-    columns = fit(frame).model[0].columns_
+    encoder = fit(frame).model[0]
+    columns, tidy = encoder.columns_, encoder.tidy(frame)
     std = frame["size"].to_numpy()
-    first = findings.drivers(frame, columns, std)[0]
+    first = findings.drivers(tidy, columns, std)[0]
     assert first.column == "size" and first.strength == pytest.approx(1)
     assert first.text == "less sure where size is large"
-    assert findings.drivers(frame, columns, 1 / std)[0].text == "less sure where size is small"
+    assert findings.drivers(tidy, columns, 1 / std)[0].text == "less sure where size is small"
     std = np.where(frame[SCRIPT] == "plain", 2.0, 1.0)
-    first = findings.drivers(frame, columns, std)[0]
+    first = findings.drivers(tidy, columns, std)[0]
     assert first.text == f"less sure where {SCRIPT} is plain" and first.strength > 0.99
     std = np.where(frame["gaps"].isna(), 2.0, 1.0)
-    assert findings.drivers(frame, columns, std)[0].text == "less sure where gaps is missing"
-    assert all(d.strength < 0.3 for d in findings.drivers(frame, columns, np.ones(200)))
+    assert findings.drivers(tidy, columns, std)[0].text == "less sure where gaps is missing"
+    assert all(d.strength < 0.3 for d in findings.drivers(tidy, columns, np.ones(200)))
 
 
 def test_odd_rows_are_named_as_in_the_file(fitted):

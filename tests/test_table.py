@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import gzip
 import io
 import os
 import sys
@@ -17,11 +19,13 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
 pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
 
 from mvenet import table  # noqa: E402
 from mvenet.table import TableEncoder, _files, chunks, read, split_target  # noqa: E402
 
 PLAIN = "a,b,c\n1,2.5,x\n3,4.5,y\n"
+TEXTS = {"a": ["1", "3"], "b": ["2.5", "4.5"], "c": ["x", "y"]}
 
 
 def write(path, text, encoding="utf-8"):
@@ -51,19 +55,19 @@ def kind(*values, **options):
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "cp1252", "utf-16"])
 def test_encodings(file, encoding):
     frame = read(write(file, "größe,town\n1.5,Köln\n2.5,Jülich\n", encoding))
-    assert list(frame) == ["größe", "town"]
-    assert frame["town"].tolist() == ["Köln", "Jülich"]
-    (shown, values), *rest = chunks(file)
-    assert not rest
-    assert shown["town"].tolist() == values["town"].tolist() == ["Köln", "Jülich"]
+    assert frame.columns == ["größe", "town"]
+    assert frame["town"].to_list() == ["Köln", "Jülich"]
+    part, *rest = chunks(file)
+    assert not rest and part.first == 0
+    assert part.shown["town"].to_list() == part.values["town"].to_list() == ["Köln", "Jülich"]
 
 
 def test_the_euro_of_windows(file):
-    assert list(read(write(file, "price (€),b\n1,2\n", "cp1252"))) == ["price (€)", "b"]
+    assert read(write(file, "price (€),b\n1,2\n", "cp1252")).columns == ["price (€)", "b"]
 
 
 def test_other_letters_far_into_the_file(file, monkeypatch):
-    monkeypatch.setattr(_files, "_SAMPLE", 100)
+    monkeypatch.setattr(_files, "SAMPLE", 100)
     write(file, b"town,y\n" + b"Bonn,1\n" * 5000 + "Köln,2\n".encode("latin-1"))
     with pytest.raises(ValueError, match=r"begins as utf-8.* save it as UTF-8\."):
         read(file)
@@ -72,71 +76,73 @@ def test_other_letters_far_into_the_file(file, monkeypatch):
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 def test_separators(file, separator):
     frame = read(write(file, PLAIN.replace(",", separator)))
-    assert frame.to_dict("list") == {"a": [1, 3], "b": [2.5, 4.5], "c": ["x", "y"]}
+    assert frame.to_dict(as_series=False) == TEXTS
 
 
 def test_the_separator_is_the_one_that_fits_the_rows(file):
     frame = read(write(file, "name, first;age\nAda;36\nAlan;41\n"))
-    assert frame["age"].tolist() == [36, 41]
+    assert frame["age"].to_list() == ["36", "41"]
     frame = read(write(file, '"a;b;c;d",e\n1,2\n3,4\n'))
-    assert list(frame) == ["a;b;c;d", "e"]
+    assert frame.columns == ["a;b;c;d", "e"]
     frame = read(write(file, 'a\n"x, y"\nz\n'))
-    assert frame["a"].tolist() == ["x, y", "z"]
+    assert frame["a"].to_list() == ["x, y", "z"]
 
 
 def test_decimal_commas(file):
     text = 'a;b;c\n1,5;"-2,25";x\n3;,5;y\n'
-    assert read(write(file, text))[["a", "b"]].to_numpy().tolist() == [[1.5, -2.25], [3, 0.5]]
-    ((shown, values),) = chunks(file, numbers=["a", "b"])
+    expected = [("1.5", "-2.25", "x"), ("3", ".5", "y")]
+    assert read(write(file, text)).rows() == expected
+    (part,) = chunks(file, numbers=["a", "b"])
     # What is written later has commas between the cells, so none within numbers.
-    assert shown.to_numpy().tolist() == [["1.5", "-2.25", "x"], ["3", ".5", "y"]]
-    assert values["a"].tolist() == ["1.5", "3"]
+    assert part.shown.rows() == expected
+    assert part.values["a"].to_list() == ["1.5", "3"]
+    assert kinds(TableEncoder().fit(read(file))) == {"a": "number", "b": "number", "c": "category"}
 
 
 def test_one_remark_with_a_comma_does_not_make_the_points_text(file):
     frame = read(write(file, "a;b;note\n1.5;2.5;x\n2.5;3.5;3,4\n"))
-    assert frame["a"].tolist() == [1.5, 2.5]
-    assert frame["note"].tolist() == ["x", "3,4"]
+    assert frame["a"].to_list() == ["1.5", "2.5"]
+    assert frame["note"].to_list() == ["x", "3,4"]
 
 
 def test_a_level_with_a_decimal_comma_stays_as_it_was(file):
     write(file, "size;code\n1,5;1,5\n2,5;A\n3,5;A\n")
-    assert read(file)["code"].tolist() == ["1,5", "A", "A"]
-    ((_, values),) = chunks(file, numbers=["size"])
-    assert values["code"].tolist() == ["1,5", "A", "A"]
+    assert read(file)["code"].to_list() == ["1,5", "A", "A"]
+    (part,) = chunks(file, numbers=["size"])
+    assert part.values["code"].to_list() == ["1,5", "A", "A"]
 
 
 def test_names_with_quotes_commas_line_breaks_and_tags(file):
     names = ["a,b", 'say "x"', "<script>alert(1)</script>", "two\nlines", "[red]x[/red]"]
     pd.DataFrame([range(5), range(5)], columns=names).to_csv(file, index=False)
-    assert list(read(file)) == names
-    assert list(next(chunks(file))[0]) == names
+    assert read(file).columns == names
+    assert next(chunks(file)).shown.columns == names
 
 
 def test_spaces_around_names_and_cells_do_not_count(file):
-    frame = read(write(file, " a , b\n 1, x\n2 , y\n"))
-    assert frame.to_dict("list") == {"a": [1, 2], "b": ["x", "y"]}
+    frame = TableEncoder().fit(plain := read(write(file, " a , b\n 1, x\n2 , y\n"))).tidy(plain)
+    assert frame.to_dict(as_series=False) == {"a": [1, 2], "b": ["x", "y"]}
+    assert read(write(file, 'a, b\n1, "x, y"\n2, z\n'))["b"].to_list() == ["x, y", "z"]
 
 
 def test_blank_lines_old_line_ends_and_a_last_line_without_one(file):
     for text in ("\n\n" + PLAIN, PLAIN.replace("\n", "\r"), PLAIN.replace("\n", "\r\n"),
                  PLAIN.rstrip("\n"), PLAIN.replace("\n", "\n\n")):  # fmt: skip
-        pd.testing.assert_frame_equal(read(write(file, text)), read(write(file, PLAIN)))
+        assert read(write(file, text)).to_dict(as_series=False) == TEXTS
 
 
 def test_trailing_separators_shift_nothing(file):
-    assert read(write(file, "a,b\n1,2,\n3,4,\n")).to_dict("list") == {"a": [1, 3], "b": [2, 4]}
-    assert next(chunks(file))[0].to_dict("list") == {"a": ["1", "3"], "b": ["2", "4"]}
+    assert read(write(file, "a,b\n1,2,\n3,4,\n")).rows() == [("1", "2"), ("3", "4")]
     frame = read(write(file, "a,b,\n1,2,\n3,4,\n"))  # a third column without a name
-    assert frame["a"].tolist() == [1, 3] and frame.iloc[:, 2].isna().all()
+    assert frame["a"].to_list() == ["1", "3"] and frame["unnamed 3"].is_null().all()
 
 
 def test_all_that_means_missing(file):
     write(file, "a,b\n1,NA\n,x\nNaN,null\n2,y\n")
-    assert read(file).isna().to_numpy().tolist() == [[0, 1], [1, 0], [1, 1], [0, 0]]
-    ((shown, values),) = chunks(file)
-    assert values.isna().to_numpy().tolist() == [[0, 1], [1, 0], [1, 1], [0, 0]]
-    assert shown["b"].tolist() == ["NA", "x", "null", "y"]  # nobody's cells are changed
+    tidy = TableEncoder().fit(read(file)).tidy(read(file))
+    assert tidy.rows() == [(1, None), (None, "x"), (None, None), (2, "y")]
+    (part,) = chunks(file)
+    assert part.shown["b"].to_list() == ["NA", "x", "null", "y"]  # nobody's cells are changed
 
 
 def test_standard_input(monkeypatch):
@@ -144,9 +150,9 @@ def test_standard_input(monkeypatch):
         monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(text)))
 
     stdin(PLAIN.encode())
-    assert read("-")["b"].tolist() == [2.5, 4.5]
-    stdin(PLAIN.encode())
-    assert next(chunks("-"))[0]["b"].tolist() == ["2.5", "4.5"]
+    assert read("-").to_dict(as_series=False) == TEXTS
+    stdin(gzip.compress(PLAIN.encode()))
+    assert next(chunks("-")).shown.to_dict(as_series=False) == TEXTS
 
 
 def test_a_pipe_that_gives_its_beginning_in_pieces(tmp_path):
@@ -163,7 +169,7 @@ def test_a_pipe_that_gives_its_beginning_in_pieces(tmp_path):
     thread.start()
     frame = read(pipe)
     thread.join()
-    assert frame["a"].tolist() == [1.5, 4.5]
+    assert frame["a"].to_list() == ["1.5", "4.5"]
 
 
 # --- what is no table ----------------------------------------------------------------------------
@@ -178,9 +184,14 @@ NO_TABLES = {
     "twice": (b"a,b,a\n1,2,3\n", "has the column 'a' twice: rename one"),
     "twice but for a space": (b"a,b, a\n1,2,3\n", "has the column 'a' twice"),
     "no names": (b"1.5,2,-3e4\n1,2,3\n", r"first line .* holds numbers .* add a line of column"),
-    "long row": (b"a,b\n1,2\n3,4,5\n", r"cannot be read as a table .* line 3"),
+    "long row": (b"a,b\n1,2\n3,4,5\n", r"cannot be read as a table .*line 3"),
     "long rows": (b"a,b\n1,2,3\n3,4,5\n", r"cannot be read as a table .* as many cells"),
-    "open quote": (b'a,b\n1,"2\n3,4\n', r"cannot be read as a table .* inside string"),
+    "open quote": (b'a,b\n1,"2\n3,4\n', r"cannot be read as a table .*unexpected end of data"),
+    "two headers": (
+        b"size;price\nm2;EUR\n1,5;2\n2,5;3\n3,5;4\n",
+        r"seems to have 2 rows of column names \(the last: m2, EUR\): use --header-rows 2",
+    ),
+    "half a gzip": (gzip.compress(PLAIN.encode() * 9)[:40], r"is cut short|cannot be unpacked"),
 }
 
 
@@ -214,8 +225,8 @@ def test_ten_thousand_columns(file):
     encoder = TableEncoder().fit(frame)
     whole = encoder.transform(frame)
     assert whole.shape == (30, 10_002)
-    ((_, values),) = chunks(file, encoder.named("number"))
-    assert_array_equal(encoder.transform(values), whole)
+    (part,) = chunks(file, encoder.named("number"))
+    assert_array_equal(encoder.transform(part.values), whole)
     assert time.process_time() - start < 30
 
 
@@ -224,60 +235,73 @@ def test_ten_thousand_columns(file):
 DIGITS = "code,n,flag,id\n007,1,yes,9\nA1,,no,8\n7,3,yes,7\n1e3,4.5,,0006\n,5,no,5\n"
 
 
-def in_parts(monkeypatch, path, rows, **options):
-    monkeypatch.setattr(_files, "CHUNK_ROWS", rows)
+def in_parts(monkeypatch, path, size, **options):
+    """Read in blocks of so many bytes, or rows if the file knows its types."""
+    monkeypatch.setattr(_files, "BLOCK", size)
+    monkeypatch.setattr(_files, "CHUNK_ROWS", size)
     return list(chunks(path, **options))
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3])
-def test_parts_are_what_the_whole_is(file, monkeypatch, rows):
-    write(file, DIGITS)
+@pytest.mark.parametrize("size", [1, 20, 35])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_parts_are_what_the_whole_is(file, monkeypatch, size, end):
+    text = DIGITS + '"two\nlines, ""x""",6,yes,4\n'
+    write(file, text.replace("\n", end))
     encoder = TableEncoder().fit(read(file))
-    ((shown, values),) = in_parts(monkeypatch, file, 100)
-    parts = in_parts(monkeypatch, file, rows)
-    assert len(parts) == -(-5 // rows)
-    pd.testing.assert_frame_equal(pd.concat([s for s, _ in parts]), shown)
-    whole = encoder.transform(values)
-    assert_array_equal(np.vstack([encoder.transform(v) for _, v in parts]), whole)
+    (one,) = in_parts(monkeypatch, file, 1000)
+    parts = in_parts(monkeypatch, file, size)
+    assert len(parts) > 1 and parts[-1].first == 6 - len(parts[-1].shown)
+    assert pl.concat([part.shown for part in parts]).equals(one.shown)
+    whole = encoder.transform(one.values)
+    assert_array_equal(np.vstack([encoder.transform(part.values) for part in parts]), whole)
     assert_array_equal(whole, encoder.transform(read(file)))  # and what the fit saw
-    assert shown["id"].tolist() == ["9", "8", "7", "0006", "5"]
+    assert one.shown["id"].to_list()[:5] == ["9", "8", "7", "0006", "5"]
+    assert one.shown["code"][5] == f'two{end}lines, "x"'
 
 
 def test_digits_alone_are_still_the_level_that_they_were(file):
     encoder = TableEncoder().fit(read(write(file, DIGITS)))
     expected = encoder.transform(read(file))[:1]
     write(file, "code,n,flag,id\n007,1,yes,9\n")
-    ((_, values),) = chunks(file, encoder.named("number"))
-    assert_array_equal(encoder.transform(values), expected)
-    assert_array_equal(encoder.transform(read(file, texts=encoder.named("category"))), expected)
-    # without being told, 007 is 7
-    assert (encoder.transform(read(file)) != expected).any()
+    (part,) = chunks(file, encoder.named("number"))
+    assert_array_equal(encoder.transform(part.values), expected)
+    assert_array_equal(encoder.transform(read(file)), expected)
 
 
 def test_long_numbers_do_not_depend_on_their_neighbours(file, monkeypatch):
     long = [f"{10**17 + i * 7919}" for i in range(20)]
     write(file, "x\n" + "\n".join([*long, "0.1"]) + "\n")
     encoder = TableEncoder().fit(read(file))
-    whole = encoder.transform(next(chunks(file))[1])
-    parts = in_parts(monkeypatch, file, 4)
-    assert_array_equal(np.vstack([encoder.transform(v) for _, v in parts]), whole)
-    assert whole[:, 0].tolist() == [*map(float, long), 0.1]
+    parts = in_parts(monkeypatch, file, 50)
+    made = np.vstack([encoder.transform(part.values) for part in parts])
+    assert made[:, 0].tolist() == [*map(float, long), 0.1]
 
 
-def test_wide_files_are_read_fewer_rows_at_a_time(file, monkeypatch):
-    pd.DataFrame(np.ones((10, 50)), columns=[f"c{i}" for i in range(50)]).to_csv(file, index=False)
-    monkeypatch.setattr(_files, "CHUNK_CELLS", 150)
-    assert [len(shown) for shown, _ in chunks(file)] == [3, 3, 3, 1]
-    monkeypatch.setattr(_files, "CHUNK_CELLS", 10)
-    assert len(list(chunks(file))) == 10
+def test_a_cell_longer_than_a_block_or_a_sample(file, monkeypatch):
+    write(file, f"note,y\n{'x' * 300_000},1\nb,2\n")
+    assert read(file)["note"].str.len_chars().to_list() == [300_000, 1]
+    parts = in_parts(monkeypatch, file, 1000)
+    assert [c for part in parts for c in part.shown["note"].str.len_chars()] == [300_000, 1]
+
+
+def test_several_rows_of_names(file):
+    write(file, "size;price\nm2;EUR\n1,5;2\n2,5;3\n3,5;4\n")
+    frame = read(file, header_rows=2)
+    assert frame.columns == ["size m2", "price EUR"] and frame.rows()[0] == ("1.5", "2")
+    with pytest.raises(ValueError, match=r"has 5 row\(s\), fewer than the 7 of its header"):
+        read(file, header_rows=7)
+    # words that are levels are no header
+    assert len(read(write(file, "a,b\nx,1\ny,2\nx,3\ny,4\n"))) == 4
+    assert len(read(write(file, "a,b\n?,1\n1,2\n2,3\n3,4\n"))) == 4
 
 
 def test_progress_is_told(file, monkeypatch):
-    monkeypatch.setattr(_files, "_SAMPLE", 1000)
-    write(file, "a,b\n" + f"1,{'x' * 500}\n" * 5000)  # pandas reads a quarter of a MB at a time
+    monkeypatch.setattr(_files, "SAMPLE", 1000)
+    write(file, "a,b\n" + f"1,{'x' * 500}\n" * 5000)
+    monkeypatch.setattr(_files, "BLOCK", 100_000)
     for told, go in (
         (whole := [], lambda: read(file, progress=whole.append)),
-        (parts := [], lambda: in_parts(monkeypatch, file, 1000, progress=parts.append)),
+        (parts := [], lambda: list(chunks(file, progress=parts.append))),
     ):
         go()
         assert len(told) > 5 and told == sorted(told) and 0 < told[0] < 0.2 and told[-1] == 1
@@ -286,63 +310,98 @@ def test_progress_is_told(file, monkeypatch):
 def test_errors_name_the_row_of_the_file(file, monkeypatch):
     encoder = TableEncoder().fit(read(write(file, "a,b\n1,2\n2,3\n3,5\n")))
     write(file, "a,b\n1,2\n2,3\n3,4\n4,five\n")
-    parts = in_parts(monkeypatch, file, 3)
+    part = in_parts(monkeypatch, file, 10)[-1]
     with pytest.raises(ValueError, match=r"The column 'b' held numbers .* row 4 has 'five'"):
-        encoder.transform(parts[1][1])
+        encoder.transform(part.values, np.arange(part.first, part.first + len(part.values)))
     write(file, "a,b\n1,2\n2,inf\n")
     with pytest.raises(ValueError, match=r"The column 'b' holds infinity \(row 2 has 'inf'\)"):
-        encoder.transform(next(chunks(file))[1])
+        encoder.transform(read(file))
+    write(file, "a,b\n" + "1,2\n" * 20 + "1,2,3\n")
+    with pytest.raises(ValueError, match=r"line 22 has 3 cells, not 2"):
+        in_parts(monkeypatch, file, 10)
 
 
 # --- writing -------------------------------------------------------------------------------------
 
-WEIRD = [
-    "a",
-    "",
-    "1,5",
-    'quo"te',
-    "two\nlines",
-    "two\r\nlines",
-    "\r",
-    " ",
-    "ü",
-    "'",
-    ";",
-    '""',
-    ",\n",
-]
 
-
-@pytest.mark.parametrize("other", ["plain", *WEIRD])
-def test_written_as_pandas_writes(other):
-    texts = pd.DataFrame({"a,b": ["x", other, "y"], "c": ["1", "2.50", other]}, dtype=object)
-    added = pd.DataFrame({"mean": [0.1 + 0.2, -1e-300, 1e22], "std": [1.0, np.inf, 5e-324]})
-    frames = [
-        pd.concat([texts, added], axis=1),
-        texts[["c"]],
-        texts.assign(missing=["x", None, np.nan]),
-        texts.assign(number=[1.0, np.nan, 3.0]),
-        texts.assign(whole=pd.array([1, None, 3], dtype="Int64"), truth=[True, False, True]),
-        texts.assign(day=pd.to_datetime(["2020-01-01", "2021-02-03", None])),
-    ]
-    for frame in frames:
-        for header in (True, False):
-            ours, theirs = io.StringIO(), io.StringIO()
-            table.write(frame, ours, header=header)
-            frame.to_csv(theirs, index=False, header=header, lineterminator="\n")
-            assert ours.getvalue() == theirs.getvalue()
+@pytest.mark.parametrize("other", ["plain", "1,5", 'quo"te', "two\nlines", "\r", " ", "ü", ",\n"])
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_what_is_written_is_read_back(file, other, separator):
+    numbers = {"mean": [0.1 + 0.2, -1e-300, 1e22], "std": [1.0, 2.5, 5e-324]}
+    frame = pl.DataFrame({"a,b": ["x", other, "y"], "c": ["1", "2.50", None], **numbers})
+    with file.open("wb") as stream:
+        table.write(frame[:2], stream, header=True, separator=separator)
+        table.write(frame[2:], stream, header=False, separator=separator)
+    back = read(file)
+    assert back["a,b"].to_list() == ["x", other, "y"]
+    assert back["c"].to_list() == ["1", "2.50", None]
+    for name in ("mean", "std"):
+        assert back[name].cast(float).to_list() == frame[name].to_list()
 
 
 # --- Parquet -------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def parquet(tmp_path):
-    pytest.importorskip("pyarrow")
-    return tmp_path / "t.parquet"
+@pytest.fixture(params=["parquet", "arrow"])
+def typed(tmp_path, request):
+    """A file that knows its types, and how to write one."""
+    place = tmp_path / f"t.{request.param}"
+
+    def save(frame):
+        frame.write_parquet(place) if request.param == "parquet" else frame.write_ipc(place)
+        return place
+
+    return place, save
 
 
-def test_parquet(parquet, monkeypatch):
+def test_files_that_know_their_types(typed, monkeypatch):
+    place, save = typed
+    frame = pl.DataFrame(
+        {
+            "n": [1, None, 3, 4],
+            "x": [0.5, None, 1.5, float("nan")],
+            "price": [Decimal("1.25"), None, Decimal("3.75"), Decimal("1.00")],
+            "flag": [True, False, None, True],
+            "town": pl.Series(["A", "B", None, "A"], dtype=pl.Categorical),
+            "day": [dt.date(2020, 1, 1), None, dt.date(2021, 6, 1), dt.date(2020, 2, 3)],
+            "took": [dt.timedelta(hours=12 * i) for i in range(4)],
+            "tags": [["a"], ["b"], ["a"], None],
+        }
+    )
+    got = read(save(frame))
+    encoder = TableEncoder().fit(got)
+    assert kinds(encoder) == {
+        "n": "number", "x": "number", "price": "number", "flag": "truth", "town": "category",
+        "day": "date", "took": "number", "tags": "category",
+    }  # fmt: skip
+    assert encoder.tidy(got)["took"].to_list() == [0, 0.5, 1, 1.5]
+    told = []
+    parts = in_parts(monkeypatch, place, 1, progress=told.append)
+    assert told == [0.25, 0.5, 0.75, 1.0] and [part.first for part in parts] == [0, 1, 2, 3]
+    numbers = np.vstack([encoder.transform(part.values) for part in parts])
+    assert_array_equal(numbers, encoder.transform(got))
+    with pytest.raises(ValueError, match="The target 'day' holds dates"):
+        split_target(got, "day")
+    assert split_target(got, "price")[1].tolist() == [1.25, 3.75, 1.0]
+
+
+def test_files_that_are_none_or_empty_or_cut_in_half(typed):
+    place, save = typed
+    write(place, PLAIN)
+    with pytest.raises(ValueError, match=r"cannot be read as (Parquet|Arrow) .*: write it again"):
+        read(place)
+    save(pl.DataFrame({"a": [1.0, 2.0]}))
+    write(place, place.read_bytes()[: place.stat().st_size // 2])
+    with pytest.raises(ValueError, match=r"cannot be read as (Parquet|Arrow) .*: write it again"):
+        list(chunks(place))
+    save(pl.DataFrame({"a": [1.0]})[:0])
+    with pytest.raises(ValueError, match="has no rows"):
+        read(place)
+    with pytest.raises(ValueError, match="has no rows"):
+        list(chunks(place))
+
+
+def test_pandas_and_polars_give_the_same():
     frame = pd.DataFrame(
         {
             "n": pd.array([1, None, 3, 4], dtype="Int64"),
@@ -350,51 +409,26 @@ def test_parquet(parquet, monkeypatch):
             "price": [Decimal("1.25"), None, Decimal("3.75"), Decimal("1.00")],
             "flag": pd.array([True, False, None, True], dtype="boolean"),
             "town": pd.Categorical(["A", "B", None, "A"]),
-            "day": pd.to_datetime(["2020-01-01"] * 4),
-            "tags": [["a"], ["b"], ["a"], None],
+            "day": pd.to_datetime(["2020-01-01", None, "2021-06-01", "2020-02-03"], utc=True),
+            "mixed": [1, "A", 1, None],
         }
     )
-    frame.to_parquet(parquet)
-    got = read(parquet)
-    encoder = TableEncoder().fit(got)
-    assert kinds(encoder) == {"n": "number", "x": "number", "price": "number", "flag": "truth",
-                              "town": "category", "day": "dropped", "tags": "category"}  # fmt: skip
-    told = []
-    parts = in_parts(monkeypatch, parquet, 1, progress=told.append)
-    assert told == [0.25, 0.5, 0.75, 1.0]
-    shown = "".join(s.to_csv(index=False, header=False) for s, _ in parts)
-    assert shown == got.to_csv(index=False, header=False)  # no 1.0 in one part and 1 in another
-    numbers = np.vstack([encoder.transform(values) for _, values in parts])
-    assert_array_equal(numbers, encoder.transform(got))
-    with pytest.raises(ValueError, match="The target 'day' holds dates"):
-        split_target(got, "day")
-    assert split_target(got, "price")[1].tolist() == [1.25, 3.75, 1.0]
-
-
-def test_parquet_loses_no_index_and_no_names(parquet):
-    pd.DataFrame({"id": [5, 9, 6], "a": [1, 2, 3]}).set_index("id").to_parquet(parquet)
-    assert set(read(parquet)) == {"id", "a"}
-
-
-def test_parquet_that_is_none_or_empty(parquet):
-    import pyarrow as pa
-    from pyarrow import parquet as pq
-
-    write(parquet, PLAIN)
-    with pytest.raises(ValueError, match=r"cannot be read as Parquet .*: write it again"):
-        read(parquet)
-    pd.DataFrame({"a": [1.0]}).iloc[:0].to_parquet(parquet)
-    with pytest.raises(ValueError, match="has no rows"):
-        read(parquet)
-    pq.write_table(pa.table([[1], [2]], names=["a", "a"]), parquet)
-    with pytest.raises(ValueError, match="has the column 'a' twice"):
-        read(parquet)
-
-
-def test_parquet_without_pyarrow(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match="Parquet files need pyarrow: pip install pyarrow"):
-        read(write(tmp_path / "t.parquet", PLAIN))
+    plain = pl.DataFrame(
+        {
+            "n": [1, None, 3, 4],
+            "x": [0.5, None, 1.5, 2.5],
+            "price": ["1.25", None, "3.75", "1.00"],
+            "flag": [True, False, None, True],
+            "town": ["A", "B", None, "A"],
+            "day": ["2020-01-01", None, "2021-06-01", "2020-02-03"],
+            "mixed": ["1", "A", "1", None],
+        }
+    )
+    encoder = TableEncoder().fit(frame)
+    assert kinds(encoder) == kinds(TableEncoder().fit(plain))
+    assert_array_equal(encoder.transform(frame), TableEncoder().fit_transform(plain))
+    with pytest.raises(TypeError, match="must be a DataFrame of polars or pandas, got list"):
+        encoder.transform([1, 2])
 
 
 # --- the target ----------------------------------------------------------------------------------
@@ -410,9 +444,9 @@ def test_the_nearest_name_is_suggested():
 
 def test_rows_without_a_target_are_left_out_and_counted():
     frame = pd.DataFrame({"x": [1, 2, 3, 4], "y": [1.0, None, 3.0, None]})
-    X, y, without = split_target(frame, "y")
-    assert X["x"].tolist() == [1, 3] and y.tolist() == [1, 3] and without == 2
-    assert X.index.tolist() == [0, 2]  # rows of the file
+    X, y, rows = split_target(frame, "y")
+    assert X["x"].to_list() == [1, 3] and y.tolist() == [1, 3]
+    assert rows.tolist() == [0, 2]  # of the file
     assert frame.shape == (4, 2)
 
 
@@ -452,18 +486,19 @@ def test_kinds():
     encoder = TableEncoder().fit(frame)
     assert kinds(encoder) == {
         "number": "number", "whole": "number", "truth": "truth", "yes or no": "truth",
-        "town": "category", "date": "dropped", "text": "dropped", "nothing": "dropped",
+        "town": "category", "date": "date", "text": "dropped", "nothing": "dropped",
         "always": "dropped",
     }  # fmt: skip
     told = {name: column.remark for name, column in encoder.columns_.items()}
     assert told["town"] == "3 levels"
-    assert told["date"].startswith("dates: make numbers of them")
+    assert told["date"] == "2020-01-01 to 2020-12-24, days since the first, time of year, week"
     assert told["text"] == "text, 60 different values: an identifier or free text"
     assert told["nothing"] == "all missing" and told["always"] == "always same"
     assert list(encoder.get_feature_names_out()) == [
-        "number", "whole", "truth", "yes or no", "town_A", "town_B", "town_C",
+        "number", "whole", "truth", "yes or no", "date", "date_year_sin", "date_year_cos",
+        "date_week_sin", "date_week_cos", "town_A", "town_B", "town_C",
     ]  # fmt: skip
-    assert encoder.transform(frame).shape == (n, 7)
+    assert encoder.transform(frame).shape == (n, 12)
 
 
 @pytest.mark.parametrize("form", ["{},234", "$ {}.50", "{} %", "{} kg", "€{}", "-{},5", "{}'000"])
@@ -475,14 +510,96 @@ def test_dressed_numbers_are_told(form):
         assert "identifier or free text" in kind(*[text.format(i, i) for i in range(60)])[1]
 
 
+def moments(*values):
+    """What a column of these values is read as, by its encoder."""
+    frame = pl.DataFrame({"x": values})
+    return TableEncoder().fit(frame).tidy(frame)["x"].to_list()
+
+
 @pytest.mark.parametrize(
-    "text",
-    ["2020-01-31", "31.1.2020", "1/31/20", "2020-01-31T12:00:00Z", "2020-01", "31 Jan 2020",
-     "January 31, 2020", "31-Jan-20", "12:30", "12:30:15", "2020/01/31 12:30"],
+    ("form", "hours"),
+    [("%Y-%m-%d", 0), ("%d.%m.%Y", 0), ("%m/%d/%y", 0), ("%d/%m/%Y", 0), ("%Y-%m-%dT%H:%M:%SZ", 1),
+     ("%Y-%m-%d %H:%M:%S+0000", 1), ("%d %b %Y", 0), ("%B %d, %Y", 0), ("%d-%b-%y", 0),
+     ("%Y/%m/%d %H:%M", 1), ("%m/%d/%Y %I:%M %p", 1), ("%d %B %Y", 0), ("%Y.%m.%d", 0)],
 )  # fmt: skip
-def test_dates(text):
-    assert kind(*[text, text.replace("2", "1", 1)] * 10)[0] == "dropped"
-    assert "dates" in kind(*[text, text.replace("2", "1", 1)] * 10)[1]
+def test_dates_as_people_write_them(form, hours):
+    times = [dt.datetime(2019, 11, 3) + dt.timedelta(days=17 * i, hours=5 * hours * i)
+             for i in range(30)]  # fmt: skip
+    assert moments(*[t.strftime(form) for t in times]) == times
+    assert kind(*[t.strftime(form) for t in times])[0] == "date"
+
+
+def test_zones_are_brought_together():
+    same = [dt.datetime(2020, 1, 31, 10), dt.datetime(2020, 6, 30, 10), dt.datetime(2020, 7, 1, 10)]
+    texts = "2020-01-31T12:00:00+02:00", "2020-06-30T10:00:00Z", "2020-07-01T05:00:00-0500"
+    assert moments(*texts) == same
+    assert "in UTC" in kind(*texts)[1]
+    zoned = pl.Series([dt.datetime(2020, 1, 1, 12), dt.datetime(2020, 7, 1, 12)] * 3)
+    frame = pl.DataFrame({"x": zoned.dt.replace_time_zone("Europe/Berlin")})
+    read = TableEncoder().fit(frame).tidy(frame)["x"].to_list()
+    assert read[:2] == [dt.datetime(2020, 1, 1, 11), dt.datetime(2020, 7, 1, 10)]
+
+
+def test_months_and_times_of_day():
+    assert moments("2020-01", "2020-03", "2021-02")[2] == dt.datetime(2021, 2, 1)
+    frame = pl.DataFrame({"x": ["12:30", "00:00", "18:00"]})
+    encoder = TableEncoder().fit(frame)
+    assert encoder.columns_["x"] == table.Column("date", "time of day")
+    assert list(encoder.get_feature_names_out()) == ["x", "x_day_sin", "x_day_cos"]
+    made = encoder.transform(frame)
+    assert made[2] == pytest.approx([0.75, -1, 0], abs=1e-12)
+
+
+def test_which_number_is_the_day():
+    late = [f"{1 + i % 12}/{1 + i}/2020" for i in range(28)]
+    assert moments(*late)[20] == dt.datetime(2020, 9, 21)
+    assert kind(*late)[1].startswith("2020-01-01 to")
+    both = ["03/04/2020", "05/01/2020", "04/02/2021"]
+    assert "read as month/day/year" in kind(*both)[1]
+    # ascending if the day comes first, and only then
+    assert "read as day/month/year" in kind("01/02/2020", "03/02/2020", "01/03/2020")[1]
+
+
+def test_dates_that_are_not_written_alike_are_told():
+    told = kind(*["2020-01-31"] * 5, *[f"2020-02-{i:02}" for i in range(1, 20)], "28.2.2020")
+    assert told == ("dropped", "dates, but 1 row(s) are not written as '2020-01-31' (such as "
+                    "28.2.2020): write all in one way, or leave them empty")  # fmt: skip
+    assert "write all in one way" in kind("2020-01-31", "31.1.2020", "1/31/20", "2020-02-01")[1]
+
+
+def test_numbers_made_of_dates():
+    days = [dt.date(2019, 1, 1) + dt.timedelta(days=i) for i in range(0, 800, 3)]
+    frame = pl.DataFrame({"day": days})
+    encoder = TableEncoder().fit(frame)
+    made = dict(zip(encoder.get_feature_names_out(), encoder.transform(frame).T, strict=True))
+    assert_array_equal(made["day"], np.arange(0, 800, 3))
+    assert_array_equal(np.hypot(made["day_year_sin"], made["day_year_cos"]).round(12), 1)
+    later = pl.DataFrame({"day": ["2031-05-06", None, "1999-05-06"]})  # from a text file
+    one, gone, other = encoder.transform(later)
+    assert_array_equal(encoder.transform(later.with_columns(pl.col("day").str.to_date())),
+                       [one, gone, other])  # fmt: skip
+    assert one[0] == (dt.date(2031, 5, 6) - days[0]).days and other[0] < 0
+    assert abs(one[1:3] - other[1:3]).max() < 0.02  # the same time of year
+    assert gone.tolist() == [399.0, 0, 0, 0, 0]  # the median, and no time of year
+    monthly = [f"{2000 + i // 12}-{1 + i % 12:02}" for i in range(40)]
+    assert "week" not in kind(*monthly)[1] and "time of year" in kind(*monthly)[1]
+    assert kind("2020-01-01 10:00", "2020-01-01 11:00", "2020-01-01 13:30") == (
+        "date", "2020-01-01 to 2020-01-01, days since the first")  # fmt: skip
+    hourly = [(dt.datetime(2020, 1, 1) + dt.timedelta(hours=i)).isoformat() for i in range(300)]
+    assert kind(*hourly)[1].endswith("time of week, day")
+
+
+def test_a_column_that_changed_its_type_since_the_fit():
+    frame = pl.DataFrame({"n": [1.0, 2.0, 4.0], "d": ["2020-01-01", "2020-01-02", "2020-02-01"]})
+    encoder = TableEncoder().fit(frame)
+    with pytest.raises(ValueError, match=r"'d' held dates, as 2020-01-31, when .*: row 2 has 'x'"):
+        encoder.transform(frame.with_columns(d=pl.Series(["2020-01-01", "x", None])))
+    with pytest.raises(
+        ValueError, match=r"'d' held dates, as 2020-01-31, when .*: row 1 has '5.0'"
+    ):
+        encoder.transform(frame.with_columns(d=pl.Series([5.0, 6.0, 7.0])))
+    with pytest.raises(ValueError, match=r"'n' held numbers .* and now dates \(row 1 has '2020"):
+        encoder.transform(frame.with_columns(n=pl.Series([dt.date(2020, 1, 1)] * 3)))
 
 
 @pytest.mark.parametrize("text", ["1.2.3", "A-1-20", "20%", "may", "3-4", "1.5 kg"])
@@ -500,7 +617,7 @@ def test_marks_for_missing_among_numbers_are_told():
     assert kind(*codes)[0] == "category"
 
 
-def test_many_levels():
+def test_many_levels_without_a_target():
     rng = np.random.default_rng(0)
     levels = [f"L{i:03}" for i in range(100)]
     column = rng.permutation(np.repeat(levels, np.arange(1, 101)))
@@ -511,9 +628,41 @@ def test_many_levels():
     assert encoder.transform(frame).shape == (len(column), 4)
     frequent = pd.Series(column).value_counts().index[:4]
     assert list(encoder.get_feature_names_out()) == sorted(f"x_{level}" for level in frequent)
-    assert len(encoder.one_hot_.categories_[0]) == 4  # no list of the rare ones in the file
+    assert len(encoder.levels_["x"].names) == 4  # no list of the rare ones in the file
     assert kind(*[f"id {i}" for i in range(100)])[0] == "dropped"
     assert kind(*[f"L{i}" for i in range(15)])[0] == "category"
+
+
+def many_levels(n=3000, k=200, seed=0):
+    rng = np.random.default_rng(seed)
+    effect, spread = rng.normal(size=k), np.exp(rng.normal(size=k))
+    level = rng.integers(0, k, n)
+    y = effect[level] + 0.3 * spread[level] * rng.normal(size=n)
+    return pl.DataFrame({"town": [f"T{i}" for i in level]}), y, effect[level], spread[level]
+
+
+def test_many_levels_stand_for_the_targets_mean_and_spread():
+    frame, y, effect, spread = many_levels()
+    encoder = TableEncoder().fit(frame, y)
+    assert encoder.columns_["town"].remark == (
+        "200 levels, each as the target's mean and spread in other rows")  # fmt: skip
+    assert list(encoder.get_feature_names_out()) == ["town_mean", "town_spread"]
+    made = encoder.transform(frame)
+    assert np.corrcoef(made[:, 0], effect)[0, 1] > 0.95
+    assert np.corrcoef(np.log(made[:, 1]), np.log(spread))[0, 1] > 0.8
+    unseen = encoder.transform(pl.DataFrame({"town": ["new", None]}))
+    assert_array_equal(unseen[0], unseen[1])
+    assert unseen[0, 0] == pytest.approx(y.mean()) and unseen[0, 1] > 0
+
+
+def test_no_row_can_tell_its_own_target():
+    frame, *_ = many_levels(n=1000)
+    y = np.random.default_rng(1).normal(size=1000)  # of which no level knows
+    encoder = TableEncoder()
+    trained = encoder.fit_transform(frame, y)
+    limit = 3.5 / np.sqrt(1000)
+    assert abs(np.corrcoef(trained[:, 0], y)[0, 1]) < limit
+    assert np.corrcoef(encoder.transform(frame)[:, 0], y)[0, 1] > 3 * limit  # the trap
 
 
 def test_missing_values():

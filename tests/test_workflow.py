@@ -12,11 +12,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
 
 from mvenet import MVERegressor, MVERegressorCV, metrics, workflow  # noqa: E402
 from mvenet.distributions import Normal  # noqa: E402
 from mvenet.table import TableEncoder, split_target  # noqa: E402
-from mvenet.workflow import add_predictions, evaluate, fit_table, judge  # noqa: E402
+from mvenet.workflow import evaluate, fit_table, judge, predict_file, predictions  # noqa: E402
 
 QUICK = {"epochs": 5, "warmup_epochs": 5}
 
@@ -56,9 +57,10 @@ def fitted():
 def test_held_out_rows_are_neither_trained_on_nor_lost(fitted):
     frame = houses()
     assert len(fitted.train) == 64 and len(fitted.test) == 16
-    rows = [*fitted.train.index, *fitted.test.index]
-    assert sorted(rows) == list(range(80))
-    pd.testing.assert_frame_equal(fitted.test, frame.loc[fitted.test.index])
+    held_out = set(fitted.evaluation.rows.tolist())
+    assert fitted.test.rows() == [tuple(frame.loc[i]) for i in sorted(held_out)]
+    rest = [i for i in range(80) if i not in held_out]
+    assert fitted.train.rows() == [tuple(frame.loc[i]) for i in rest]
     again = MVERegressor(n_members=2, random_state=0, **QUICK)
     encoded = fitted.model[0].transform(fitted.train)
     again.fit(encoded, fitted.train["price"])
@@ -68,7 +70,6 @@ def test_held_out_rows_are_neither_trained_on_nor_lost(fitted):
 def test_the_evaluation_is_of_the_rows_held_out(fitted):
     e, test = fitted.evaluation, fitted.test
     assert_array_equal(e.y, test["price"])
-    assert_array_equal(e.rows, test.index)
     mean, std = fitted.model[-1].predict(fitted.model[0].transform(test), return_std=True)
     assert_allclose(e.dist.mean, mean, rtol=1e-12)
     assert_allclose(e.dist.std, std, rtol=1e-12)
@@ -97,7 +98,7 @@ def test_the_same_seed_gives_the_same_model(fitted):
     again = fit_table(houses(), "price", search=False, members=2, seed=0)
     assert_array_equal(again.evaluation.dist.mean, fitted.evaluation.dist.mean)
     other = fit_table(houses(), "price", search=False, members=2, seed=1)
-    assert list(other.test.index) != list(fitted.test.index)
+    assert other.evaluation.rows.tolist() != fitted.evaluation.rows.tolist()
 
 
 def test_without_rows_held_out():
@@ -131,15 +132,16 @@ def test_rows_without_a_target_are_told():
     frame.loc[[3, 7], "price"] = np.nan
     fitted = fit_table(frame, "price", search=False, members=1, seed=0)
     assert fitted.without_target == 2 and fitted.notes == []
-    assert not {3, 7} & {*fitted.train.index, *fitted.test.index}
+    assert not {3, 7} & set(fitted.evaluation.rows.tolist())
+    assert len(fitted.train) + len(fitted.test) == 38
 
 
 def test_warnings_of_the_fit_become_notes_and_those_for_programmers_do_not(monkeypatch):
     class Telling(TableEncoder):
-        def fit(self, X, y=None):
+        def fit_transform(self, X, y=None, rows=None):
             warnings.warn("for whoever fits", UserWarning, stacklevel=2)
             warnings.warn("for whoever programs", FutureWarning, stacklevel=2)
-            return super().fit(X, y)
+            return super().fit_transform(X, y, rows)
 
     monkeypatch.setattr(workflow, "TableEncoder", Telling)
     notes = fit_table(houses(20), "price", search=False, members=1).notes
@@ -183,8 +185,8 @@ def test_a_level_that_only_the_held_out_rows_have_is_no_accident():
     frame = houses(40)
     train = fit_table(frame, "price", search=False, members=1, seed=0)
     frame["heating"] = ["yes", "no"] * 20
-    frame.loc[train.test.index[0], "heating"] = "perhaps"
-    frame.loc[train.test.index[1], "town"] = "Aachen"
+    frame.loc[train.evaluation.rows[0], "heating"] = "perhaps"
+    frame.loc[train.evaluation.rows[1], "town"] = "Aachen"
     assert np.isfinite(
         fit_table(frame, "price", search=False, members=1).evaluation.dist.mean
     ).all()
@@ -226,28 +228,37 @@ def test_verdicts():
 # --- predicting ----------------------------------------------------------------------------------
 
 
-def test_columns_are_added_with_names_that_say_what_they_are(fitted):
+def test_columns_have_names_that_say_what_they_are(fitted):
     frame = houses(5)
-    out = add_predictions(fitted.model, frame, [0.5, 0.9, 0.975], [0.1, 0.025, 0.999])
-    assert list(out)[4:] == ["mean", "std", "low_50", "high_50", "low_90", "high_90", "low_97.5",
-                             "high_97.5", "q_10", "q_2.5", "q_99.9"]  # fmt: skip
+    out = predictions(fitted.model, frame, [0.5, 0.9, 0.975], [0.1, 0.025, 0.999])
+    assert out.columns == ["mean", "std", "low_50", "high_50", "low_90", "high_90", "low_97.5",
+                           "high_97.5", "q_10", "q_2.5", "q_99.9"]  # fmt: skip
     dist = workflow.predictive_distribution(fitted.model, frame)
     assert_array_equal(out[["low_90", "high_90"]], dist.interval(0.9))
     assert_array_equal(out["q_2.5"], dist.ppf(0.025))
     assert (out["std"] > 0).all()
-    pd.testing.assert_frame_equal(out[list(frame)], frame)
-    assert list(houses(5)) == list(frame)  # which was not changed
+    pd.testing.assert_frame_equal(houses(5), frame)  # which was not changed
+
+
+def test_a_file_gets_its_columns_part_by_part(fitted, tmp_path):
+    frame = pl.DataFrame(houses(9).to_dict("list"))
+    frame.write_csv(tmp_path / "new.csv")
+    with (tmp_path / "out.csv").open("wb") as file:
+        assert predict_file(fitted.model, tmp_path / "new.csv", file, intervals=[0.9]) == 9
+    out = pl.read_csv(tmp_path / "out.csv")
+    expected = frame.hstack(predictions(fitted.model, frame, [0.9]))
+    assert out.equals(expected)
 
 
 def test_a_name_that_is_taken(fitted):
     with pytest.raises(ValueError, match="has a column 'low_90' already: rename it first"):
-        add_predictions(fitted.model, houses(3).assign(low_90=1), [0.9])
-    add_predictions(fitted.model, houses(3).assign(low_90=1), [0.8])
+        predictions(fitted.model, houses(3).assign(low_90=1), [0.9])
+    predictions(fitted.model, houses(3).assign(low_90=1), [0.8])
 
 
 def test_missing_columns_are_named(fitted):
     with pytest.raises(ValueError, match=r"lacks the column\(s\) 'town'"):
-        add_predictions(fitted.model, houses(3).drop(columns="town"))
+        predictions(fitted.model, houses(3).drop(columns="town"))
 
 
 # --- words ---------------------------------------------------------------------------------------
@@ -265,4 +276,4 @@ def test_readable(value, text):
 def test_split_target_and_fit_agree_on_rows(fitted):
     X, y, _ = split_target(houses(), "price")
     assert_array_equal(y[fitted.evaluation.rows], fitted.evaluation.y)
-    assert list(X) == ["size", "town", "garden"]
+    assert X.columns == ["size", "town", "garden"]

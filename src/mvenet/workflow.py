@@ -7,11 +7,11 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
-from scipy import stats
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
@@ -21,12 +21,21 @@ from mvenet.distributions import Normal, NormalMixture
 from mvenet.predictive import predictive_distribution
 from mvenet.regressor import MVERegressor
 from mvenet.search import MVERegressorCV
-from mvenet.table import TableEncoder, split_target
+from mvenet.table import TableEncoder, chunks, split_target, write
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from pathlib import Path
 
-__all__ = ["Evaluation", "FittedTable", "add_predictions", "evaluate", "fit_table"]
+    from mvenet.table._files import Progress
+
+__all__ = [
+    "Evaluation",
+    "FittedTable",
+    "evaluate",
+    "fit_table",
+    "predict_file",
+    "predictions",
+]
 
 Array = NDArray[np.float64]
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -88,7 +97,7 @@ class FittedTable:
     evaluation : Evaluation or None
         On the rows held out; on the rows that each fold left out if none were held out but folds
         searched; else None.
-    train, test : DataFrame
+    train, test : polars.DataFrame
         The rows that were trained on, and those held out, with the target.
     without_target : int
         Rows of the table that could not be used.
@@ -99,8 +108,8 @@ class FittedTable:
 
     model: Pipeline
     evaluation: Evaluation | None
-    train: pd.DataFrame
-    test: pd.DataFrame
+    train: pl.DataFrame
+    test: pl.DataFrame
     without_target: int = 0
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -113,7 +122,7 @@ class FittedTable:
 
 
 def fit_table(
-    frame: pd.DataFrame,
+    frame: Any,
     target: str,
     *,
     search: bool = True,
@@ -127,6 +136,7 @@ def fit_table(
     Parameters
     ----------
     frame : DataFrame
+        Of polars or pandas.
     target : str
         The column to predict. Rows without it are left out.
     search : bool
@@ -143,7 +153,7 @@ def fit_table(
     FittedTable
     """
     start = time.perf_counter()
-    X, y, without = split_target(frame, target)
+    X, y, rows = split_target(frame, target)
     train, test = _split(len(y), holdout, seed)
     model = Pipeline(
         [
@@ -154,23 +164,24 @@ def fit_table(
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", "The best reg_", UserWarning)  # told in other words
-        model.fit(X.iloc[train], y[train])
+        model.fit(X[train], y[train], table__rows=rows[train])
     notes = [str(w.message) for w in told if issubclass(w.category, UserWarning)]
     notes += _ends(model[-1].penalties_, target) if search else []
     evaluation = None
     if len(test):
-        evaluation = judge(
-            y[test], predictive_distribution(model, X.iloc[test]), X.index.to_numpy()[test]
-        )
+        evaluation = judge(y[test], _predicted(model, X[test], rows[test]), rows[test])
     elif search:
         networks = model[-1]
-        left_out = Normal(networks.oof_mean_, networks.oof_std_)
-        evaluation = judge(y, left_out, X.index.to_numpy())
-    named = X.copy()
-    named[target] = y
+        evaluation = judge(y, Normal(networks.oof_mean_, networks.oof_std_), rows)
+    named = X.with_columns(pl.Series(target, y))
+    without = len(frame) - len(y)
     seconds = time.perf_counter() - start
-    parts = named.iloc[train], named.iloc[test]
-    return FittedTable(model, evaluation, *parts, without, notes, seconds)
+    return FittedTable(model, evaluation, named[train], named[test], without, notes, seconds)
+
+
+def _predicted(model: Pipeline, frame: Any, rows: NDArray[Any] | None) -> Normal | NormalMixture:
+    """Predictive distribution of each row, whose numbers in the file errors tell."""
+    return predictive_distribution(model[1:], model[0].transform(frame, rows))
 
 
 def _split(n: int, holdout: float, seed: int | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -216,10 +227,10 @@ def _ends(penalties: tuple[float, float], target: str) -> list[str]:
     ]
 
 
-def evaluate(model: Pipeline, frame: pd.DataFrame) -> Evaluation:
+def evaluate(model: Pipeline, frame: Any) -> Evaluation:
     """Score a fitted model on a table that has its target."""
-    X, y, without = split_target(frame, target_of(model))
-    return judge(y, predictive_distribution(model, X), X.index.to_numpy(), without)
+    X, y, rows = split_target(frame, target_of(model))
+    return judge(y, _predicted(model, X, rows), rows, len(frame) - len(y))
 
 
 def target_of(model: Any) -> str:
@@ -233,45 +244,86 @@ def target_of(model: Any) -> str:
     return target
 
 
-def add_predictions(
+def predictions(
     model: Pipeline,
-    frame: pd.DataFrame,
+    frame: Any,
     intervals: Sequence[float] = (),
     quantiles: Sequence[float] = (),
-    shown: pd.DataFrame | None = None,
-) -> pd.DataFrame:
-    """Add columns ``mean``, ``std``, ``low_90``, ``high_90``, ``q_10`` … to a table.
+    rows: NDArray[Any] | None = None,
+) -> pl.DataFrame:
+    """Columns ``mean``, ``std``, ``low_90``, ``high_90``, ``q_10`` … for each row of a table.
 
     Parameters
     ----------
     model : Pipeline
         As made by :func:`fit_table`.
     frame : DataFrame
+        Of polars or pandas.
     intervals, quantiles : sequence of float in (0, 1)
-    shown : DataFrame or None
-        The rows as they are to be shown; None is as in ``frame``.
+    rows : ndarray of shape (n,) or None
+        Numbers of the rows in their file, from 0, for error messages.
 
     Returns
     -------
-    DataFrame
+    polars.DataFrame
     """
-    import pandas as pd
-
-    shown = frame if shown is None else shown
     names = ["mean", "std", *(f"{end}_{percent(v)}" for v in intervals for end in ("low", "high"))]
     names += [f"q_{percent(level)}" for level in quantiles]
-    taken = [name for name in names if name in shown.columns]
+    taken = [name for name in names if name in frame.columns]
     if taken:
         raise ValueError(f"The table has a column {taken[0]!r} already: rename it first.")
-    dist = predictive_distribution(model, frame)
+    dist = _predicted(model, frame, rows)
     ends = [end for level in intervals for end in dist.interval(level).T]
     values = [dist.mean, dist.std, *ends, *(dist.ppf(level) for level in quantiles)]
-    added = pd.DataFrame(dict(zip(names, values, strict=True)), shown.index)
-    return pd.concat([shown, added], axis=1)
+    return pl.DataFrame(dict(zip(names, values, strict=True)))
+
+
+def predict_file(
+    model: Pipeline,
+    data: str | Path,
+    output: BinaryIO,
+    *,
+    intervals: Sequence[float] = (),
+    quantiles: Sequence[float] = (),
+    header_rows: int = 1,
+    separator: str = ",",
+    progress: Progress | None = None,
+) -> int:
+    """Add predictions to a table of any length, part by part, and write it as CSV.
+
+    Parameters
+    ----------
+    model : Pipeline
+        As made by :func:`fit_table`.
+    data : str or path
+        As :func:`mvenet.table.read` takes it.
+    output : file opened for bytes
+    intervals, quantiles : sequence of float in (0, 1)
+    header_rows : int
+    separator : str
+    progress : callable or None
+        Told the share that was read.
+
+    Returns
+    -------
+    int
+        Rows written.
+    """
+    done = 0
+    decimal = model[0].named("number")
+    for part in chunks(data, decimal, header_rows=header_rows, progress=progress):
+        rows = np.arange(part.first, part.first + len(part.values))
+        added = predictions(model, part.values, intervals, quantiles, rows)
+        out = part.shown.hstack(added)
+        write(out, output, header=not done, separator=separator)
+        done += len(out)
+    return done
 
 
 def verdict(level: float, share: float, n: int) -> tuple[str, float, float]:
     """Whether so many rows within an interval may be chance, and what chance allows."""
+    from scipy import stats  # half a second, and most commands need none of it
+
     low, high = (float(v) / n for v in stats.binom(n, level).interval(0.95))
     if share < low - 1e-12:
         return "too narrow", low, high

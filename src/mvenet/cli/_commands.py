@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
@@ -25,8 +26,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Data = Annotated[Path, typer.Argument(help="CSV or Parquet file; - is CSV from standard input.")]
+Data = Annotated[
+    Path, typer.Argument(help="CSV, Parquet or Arrow file; - is CSV from standard input.")
+]
 Model = Annotated[Path, typer.Argument(help="Model file made by `mvenet fit`.")]
+HeaderRows = Annotated[
+    int, typer.Option(min=1, max=9, help="Rows above the data: names, and perhaps units.")
+]
 Report = Annotated[Path | None, typer.Option(help="Write a report as one HTML file.")]
 Seed = Annotated[
     int, typer.Option(min=0, max=2**32 - 1, help="Seed: the same one gives the same result.")
@@ -68,6 +74,7 @@ def fit(
         float, typer.Option(min=0, max=0.9, help="Share of the rows kept to check the model by.")
     ] = 0.2,
     report: Report = None,
+    header_rows: HeaderRows = 1,
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -80,7 +87,7 @@ def fit(
     _check_packages(skops="persist", **({} if report is None else _FOR_REPORTS))
     silent = quiet or as_json
     with progress_bar(f"reading {data.name}", silent) as bar:
-        frame = table.read(data, progress=bar)
+        frame = table.read(data, header_rows=header_rows, progress=bar)
     fitted = workflow.fit_table(
         frame, target, search=search, members=members, holdout=holdout, seed=seed,
         verbose=printing.verbosity(silent),
@@ -108,6 +115,7 @@ def predict(
     quantile: Annotated[
         list[float] | None, typer.Option(help="Quantile to add, such as 0.1; repeatable.")
     ] = None,
+    header_rows: HeaderRows = 1,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -124,35 +132,30 @@ def predict(
     printed = str(output) == "-"
     if not printed:
         _check_places([output], [data, model])
-    if output.suffix.lower() in (".parquet", ".pq"):
+    ending = output.suffix.lower()
+    if ending in (".parquet", ".pq", ".arrow", ".feather", ".ipc"):
         raise typer.BadParameter(f"{output} would be CSV: name it .csv", param_hint="--output")
     with busy(f"loading {model.name}", quiet or as_json or printed):
-        from mvenet import persistence, table, workflow
+        from mvenet import persistence, workflow
 
         loaded = persistence.load(model)
     workflow.target_of(loaded)
     start = time.perf_counter()
 
-    def write(file: TextIO) -> int:
-        done = 0
+    def predict_into(file: BinaryIO) -> int:
         with progress_bar("predicting", quiet or as_json or printed) as bar:
-            for shown, values in table.chunks(data, loaded[0].named("number"), bar):
-                if not len(shown):
-                    continue
-                out = workflow.add_predictions(
-                    loaded, values, interval or (), quantile or (), shown
-                )
-                table.write(out, file, header=not done)
-                done += len(shown)
-        if not done:
-            raise ValueError(f"{data} has no rows: it needs some below the column names.")
-        return done
+            return workflow.predict_file(
+                loaded, data, file, intervals=interval or (), quantiles=quantile or (),
+                header_rows=header_rows, separator="\t" if ".tsv" in output.suffixes else ",",
+                progress=bar,
+            )  # fmt: skip
 
     if printed:
-        write(printing.as_utf8())
+        predict_into(printing.stdout_bytes())
         return
-    with _atomic.replacing(output) as fresh, fresh.open("w", encoding="utf-8", newline="") as file:
-        rows = write(file)
+    opened: Any = gzip.open if ending == ".gz" else open
+    with _atomic.replacing(output) as fresh, opened(fresh, "wb") as file:
+        rows = predict_into(file)
     seconds = time.perf_counter() - start
     if as_json:
         print_json({"output": str(output), "rows": rows, "seconds": seconds})
@@ -165,6 +168,7 @@ def evaluate(
     model: Model,
     data: Data,
     report: Report = None,
+    header_rows: HeaderRows = 1,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -179,7 +183,7 @@ def evaluate(
         loaded = persistence.load(model)
     workflow.target_of(loaded)
     with progress_bar(f"reading {data.name}", quiet or as_json) as bar:
-        frame = table.read(data, texts=loaded[0].named("category"), progress=bar)
+        frame = table.read(data, header_rows=header_rows, progress=bar)
     with busy("evaluating", quiet or as_json):
         evaluation = workflow.evaluate(loaded, frame)
     if report is not None:
@@ -206,6 +210,7 @@ def compare(
     ] = False,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what it costs.")] = False,
+    header_rows: HeaderRows = 1,
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -216,11 +221,11 @@ def compare(
 
     silent = quiet or as_json
     with progress_bar(f"reading {data.name}", silent) as bar:
-        frame = table.read(data, progress=bar)
-    X, y, without = table.split_target(frame, target)
+        frame = table.read(data, header_rows=header_rows, progress=bar)
+    X, y, _ = table.split_target(frame, target)
     if not silent:
-        encoder = table.TableEncoder(target=target).fit(X)  # each fold fits one of its own
-        printing.print_columns(encoder, data.name, target, len(y), without)
+        encoder = table.TableEncoder(target=target).fit(X, y)  # each fold fits one of its own
+        printing.print_columns(encoder, data.name, target, len(y), len(frame) - len(y))
     settings: dict[str, Any] = {
         "arms": comparison.strategy_arms(**(recipes.PAPER if paper else {})),
         "outer_cv": outer, "inner_cv": inner, "store": store, "random_state": seed,

@@ -8,7 +8,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from rich.console import Console
 from rich.table import Table
@@ -48,11 +48,10 @@ def progress_bar(doing: str, silent: bool) -> Iterator[Callable[[float], None] |
         yield lambda share: bar.update(task, total=1.0, completed=share)
 
 
-def as_utf8() -> TextIO:
-    """Standard output for a table, whatever the terminal's letters are."""
-    with contextlib.suppress(AttributeError):
-        sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-    return sys.stdout
+def stdout_bytes() -> BinaryIO:
+    """Standard output for a table: UTF-8, whatever the terminal's letters are."""
+    sys.stdout.flush()
+    return sys.stdout.buffer
 
 
 def print_json(value: Any) -> None:

@@ -75,8 +75,10 @@ class Experiment:
         train, test = (rows_of(self.X, rows) for rows in self.folds[fold])
         if self.encoder is None:
             return train, test
-        encoder = clone(self.encoder).fit(train, self.y[self.folds[fold][0]])
-        return encoder.transform(train), encoder.transform(test)
+        encoder = clone(self.encoder)
+        # Not fit and transform: an encoder may have to hide a row's own target from it.
+        encoded = encoder.fit_transform(train, self.y[self.folds[fold][0]])
+        return encoded, encoder.transform(test)
 
 
 def make_experiment(

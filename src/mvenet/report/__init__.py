@@ -150,7 +150,8 @@ def _evaluated(model: Any, evaluation: Evaluation, fitted: FittedTable | None) -
     }
     if fitted is not None:
         shown = fitted.test if len(fitted.test) else fitted.train
-        content["drivers"] = findings.drivers(shown, model[0].columns_, dist.std)[:3]
+        tidy = model[0].tidy(shown)
+        content["drivers"] = findings.drivers(tidy, model[0].columns_, dist.std)[:3]
         content["lines"] += _baselines(model, fitted)
     return content
 

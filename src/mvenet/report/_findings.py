@@ -17,7 +17,7 @@ from mvenet import metrics
 from mvenet.distributions import Normal, NormalMixture
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import polars as pl
 
 Array = NDArray[np.float64]
 ODD = 0.999  # an interval that a row should miss once in a thousand
@@ -90,12 +90,15 @@ class Driver:
     text: str
 
 
-def drivers(frame: pd.DataFrame, columns: Mapping[str, Any], std: Array) -> list[Driver]:
-    """The columns that say most about where the model is unsure, strongest first."""
+def drivers(tidy: pl.DataFrame, columns: Mapping[str, Any], std: Array) -> list[Driver]:
+    """The columns that say most about where the model is unsure, strongest first.
+
+    ``tidy`` is the table as its encoder takes it.
+    """
     found = []
     for name, column in columns.items():
         if column.kind == "number":
-            values = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+            values = tidy[name].to_numpy()
             given = np.isfinite(values)
             if given.sum() < 10 or len(np.unique(values[given])) < 3 or np.ptp(std[given]) == 0:
                 continue
@@ -103,8 +106,9 @@ def drivers(frame: pd.DataFrame, columns: Mapping[str, Any], std: Array) -> list
             direction = "large" if rho > 0 else "small"
             found.append(Driver(name, abs(rho), f"less sure where {name} is {direction}"))
         elif column.kind in ("category", "truth"):
-            levels = frame[name].astype(object).where(frame[name].notna(), "missing")
-            found += _level_driver(name, levels.astype(str).to_numpy(dtype=object), std)
+            words = {1.0: "true", 0.0: "false", None: "missing"}
+            levels = np.array([words.get(v, v) for v in tidy[name].to_list()], dtype=object)
+            found += _level_driver(name, levels.astype(str), std)
     found = [driver for driver in found if np.isfinite(driver.strength)]
     return sorted(found, key=lambda driver: -driver.strength)
 

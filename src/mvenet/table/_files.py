@@ -1,70 +1,75 @@
-"""Reading CSV and Parquet as people write them, whole or part by part, and writing CSV."""
+"""Reading CSV, Parquet and Arrow as people write them, whole or part by part, and writing CSV.
+
+Cells of a text file are text: what they stand for is the encoder's business, and so cannot depend
+on the rows that happen to be read together. polars reads; what is here finds out how a file is
+written, cuts it into blocks of whole rows, and explains what polars refuses.
+"""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import difflib
+import gzip
 import io
 import os
 import re
 import sys
-import warnings
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, BinaryIO
 
-import numpy as np
+import polars as pl
 
-if TYPE_CHECKING:
-    import pandas as pd
+from mvenet.table._sniffing import DECIMAL_COMMA, Format, any_cell_size, sniff
 
-CHUNK_ROWS, CHUNK_CELLS = 100_000, 500_000  # of a large file that are in memory at a time
-MISSING = ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND",
-           "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")  # fmt: skip
-_MISSING = frozenset(MISSING)
-_SAMPLE = 1 << 20  # bytes looked at to find out how a file is written
-_SEPARATORS = (",", ";", "\t", "|")
-_COMMA = re.compile(r"\s*([-+]?\d*),(\d+(?:[eE][-+]?\d+)?)\s*")
-_POINT = re.compile(r"\s*[-+]?\d*\.\d+([eE][-+]?\d+)?\s*")
+BLOCK = 16 << 20  # bytes of a text file that are in memory at a time
+CHUNK_ROWS, CHUNK_CELLS = 200_000, 2_000_000  # the same for Parquet and Arrow
+SAMPLE = 1 << 20  # bytes looked at to find out how a file is written
 
 Progress = Callable[[float], object]
 
 
 @dataclass(frozen=True)
-class _Format:
-    """How a text file is written."""
+class Part:
+    """Some rows of a file.
 
-    encoding: str
-    separator: str
-    decimal: str
-    n_columns: int
+    Attributes
+    ----------
+    shown : polars.DataFrame
+        The cells as they are in the file; decimal commas are points.
+    values : polars.DataFrame
+        The cells as a model takes them: levels with a comma keep it.
+    first : int
+        Number of the first row in the file, counted from 0.
+    """
+
+    shown: pl.DataFrame
+    values: pl.DataFrame
+    first: int
 
 
 def read(
-    path: str | Path, texts: Collection[str] = (), progress: Progress | None = None
-) -> pd.DataFrame:
-    """Read a CSV or Parquet file; ``-`` is CSV from standard input.
+    path: str | Path, *, header_rows: int = 1, progress: Progress | None = None
+) -> pl.DataFrame:
+    """Read a CSV, Parquet or Arrow file; ``-`` is CSV from standard input.
 
-    The separator (comma, semicolon, tab or bar), the encoding (UTF-8, UTF-16 with its mark, else
-    that of Windows or Latin-1) and a decimal comma are found out.
+    Of a text file the separator (comma, semicolon, tab or bar), the encoding (UTF-8, UTF-16 with
+    its mark, else that of Windows or Latin-1), gzip and a decimal comma are found out. Its cells
+    stay text: :class:`TableEncoder` makes numbers of them.
 
     Parameters
     ----------
     path : str or path
-    texts : collection of str
-        Columns that are text even if they hold digits only: 007 is not 7.
+    header_rows : int
+        Rows above the data; a column's name is what they say, from top to bottom.
     progress : callable or None
         Told the share of the file that was read, if that is known.
 
     Returns
     -------
-    DataFrame
-        Its index counts the rows of the file from 0.
+    polars.DataFrame
 
     Raises
     ------
@@ -73,25 +78,29 @@ def read(
     ValueError
         If it is no table, has no rows, or two columns have the same name.
     """
-    if _is_parquet(path):
-        parts = list(_parquet(Path(path), whole=True, progress=progress))
-    else:
-        with _opened(path, progress) as stream:
-            found = _format(stream, path)
-            types = dict.fromkeys(texts, object)
-            how = {"dtype": types, "keep_default_na": False, "na_values": list(MISSING)}
-            parts = list(_parsed(stream, found, path, sys.maxsize, decimal=found.decimal, **how))
-    if not parts or not len(parts[0]):
+    parts, comma = [], False
+    for part, found in _parts(path, header_rows, progress):
+        parts.append(part)
+        comma = found is not None and found.decimal == ","
+    frame = pl.concat(parts) if parts else pl.DataFrame()
+    if not len(frame):
         raise ValueError(f"{path} has no rows: it needs some below the column names.")
-    return parts[0]
+    if not comma:
+        return frame
+    # A column is one of numbers if all of it is: a level with a comma stays as it is.
+    pattern = f"^(?:{DECIMAL_COMMA.pattern}|{_PLAIN_NUMBER})?$"
+    numbers = [s.name for s in frame if bool(s.str.contains(pattern).all())]
+    return frame.with_columns(_with_points(name) for name in numbers)
 
 
 def chunks(
-    path: str | Path, numbers: Collection[str] = (), progress: Progress | None = None
-) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-    """Read a file of any length, part by part, as it is written and as a model takes it.
-
-    What a cell is taken for does not depend on the rows that happen to be read with it.
+    path: str | Path,
+    numbers: Collection[str] = (),
+    *,
+    header_rows: int = 1,
+    progress: Progress | None = None,
+) -> Iterator[Part]:
+    """Read a file of any length, part by part, in memory that does not grow with it.
 
     Parameters
     ----------
@@ -99,64 +108,77 @@ def chunks(
         As in :func:`read`.
     numbers : collection of str
         Columns in which a decimal comma is one.
+    header_rows : int
+        As in :func:`read`.
     progress : callable or None
         Told the share of the file that was read, if that is known.
 
     Yields
     ------
-    shown : DataFrame
-        The cells as text, as they are in the file; decimal commas are points.
-    values : DataFrame
-        The same with missing ones missing.
+    Part
     """
-    if _is_parquet(path):
-        for part in _parquet(Path(path), progress=progress):
-            yield part, part
+    first = 0
+    for frame, found in _parts(path, header_rows, progress):
+        shown = values = frame
+        if found is not None and found.decimal == ",":
+            shown = frame.with_columns(_with_points(name) for name in frame.columns)
+            values = frame.with_columns(shown[n] for n in frame.columns if n in set(numbers))
+        if len(frame):
+            yield Part(shown, values, first)
+        first += len(frame)
+    if not first:
+        raise ValueError(f"{path} has no rows: it needs some below the column names.")
+
+
+def write(frame: pl.DataFrame, file: BinaryIO, *, header: bool, separator: str = ",") -> None:
+    """Write rows as CSV to a file that was opened for bytes."""
+    made = io.BytesIO()  # a full disk and a closed pipe are Python's errors, not polars's
+    try:
+        frame.write_csv(made, include_header=header, separator=separator)
+    except pl.exceptions.ComputeError as error:  # lists and structures have no cell
+        raise ValueError(f"The table cannot be written as CSV ({error}).") from error
+    left = made.getbuffer()
+    while len(left):  # an unbuffered pipe takes what fits
+        left = left[file.write(left) :]
+
+
+_PLAIN_NUMBER = r"\s*[-+]?\d+(?:[eE][-+]?\d+)?\s*"
+
+
+def _with_points(name: str) -> pl.Expr:
+    """The column with the commas of its numbers made points."""
+    return pl.col(name).str.replace(f"^{DECIMAL_COMMA.pattern}$", "${1}.${2}")
+
+
+def _parts(
+    path: str | Path, header_rows: int, progress: Progress | None
+) -> Iterator[tuple[pl.DataFrame, Format | None]]:
+    """Rows of a file, and how it is written if it is text."""
+    place = Path(path)
+    columnar = {".parquet": pl.scan_parquet, ".pq": pl.scan_parquet, ".arrow": pl.scan_ipc,
+                ".feather": pl.scan_ipc, ".ipc": pl.scan_ipc}.get(place.suffix.lower())  # fmt: skip
+    if columnar is not None:
+        for frame in _columnar(place, columnar, progress):
+            yield frame, None
         return
     with _opened(path, progress) as stream:
-        found = _format(stream, path)
-        rows = max(1, min(CHUNK_ROWS, CHUNK_CELLS // found.n_columns))
-        for part in _parsed(stream, found, path, rows, dtype=object, na_filter=False):
-            shown, values = part, _without_missing(part)
-            if found.decimal == ",":
-                shown = part.apply(lambda column: column.str.replace(_COMMA, r"\1.\2", regex=True))
-                for name in set(numbers) & set(values.columns):
-                    values[name] = shown[name].where(values[name].notna())
-            yield shown, values
+        head = stream.peek(SAMPLE)[:SAMPLE]
+        if head.startswith(b"\x1f\x8b"):
+            stream = io.BufferedReader(gzip.GzipFile(fileobj=stream), SAMPLE)
+            head = _decompressed(stream, path)
+        found = sniff(head, str(path), header_rows)
+        yield _rows(b"", found, str(path), 0), found  # a file without rows has columns, too
+        line = found.header_lines
+        for block in _blocks(stream, found, str(path)):
+            yield _rows(block, found, str(path), line), found
+            line += block.count(b"\n")
 
 
-def write(frame: pd.DataFrame, file: TextIO, *, header: bool) -> None:
-    """Write rows as CSV, as pandas does, but faster where all cells are text or numbers."""
-    if any(kind.kind not in "Of" for kind in frame.dtypes) or frame.isna().to_numpy().any():
-        frame.to_csv(file, index=False, header=header, lineterminator="\n")
-        return
-    writer = csv.writer(file, lineterminator="\n")
-    if header:
-        writer.writerow(frame.columns)
-    columns = [list(map(str, frame[name].tolist())) for name in frame.columns]
-    text = "\n".join(map(",".join, zip(*columns, strict=True)))
-    marks = [text.count(mark) for mark in (",", "\n", '"', "\r")]
-    needless = marks == [len(frame) * (len(columns) - 1), len(frame) - 1, 0, 0]
-    if needless and len(columns) > 1:  # no cell needs quotes; an only one that is empty would
-        file.write(f"{text}\n")
-    else:
-        writer.writerows(zip(*columns, strict=True))
-
-
-def _without_missing(part: pd.DataFrame) -> pd.DataFrame:
-    """Text with NaN for all that means missing, in one go: pandas would go column by column."""
-    import pandas as pd
-
-    cells = part.to_numpy(dtype=object)
-    gone = np.fromiter(map(_MISSING.__contains__, cells.flat), bool, cells.size)
-    if not gone.any():
-        return part
-    values = np.where(gone.reshape(cells.shape), np.nan, cells)
-    return pd.DataFrame(values, part.index, part.columns, dtype=object)
-
-
-def _is_parquet(path: str | Path) -> bool:
-    return Path(path).suffix.lower() in (".parquet", ".pq")
+def _decompressed(stream: io.BufferedReader, path: str | Path) -> bytes:
+    try:
+        return stream.peek(SAMPLE)[:SAMPLE]
+    except (OSError, EOFError) as error:
+        raise ValueError(f"{path} cannot be unpacked ({error}): write it again.") from error
 
 
 def _opened(path: str | Path, progress: Progress | None = None) -> io.BufferedReader:
@@ -164,12 +186,12 @@ def _opened(path: str | Path, progress: Progress | None = None) -> io.BufferedRe
     place = Path(path)
     if str(path) == "-":
         raw: Any = sys.stdin.buffer
-        return io.BufferedReader(raw, _SAMPLE)
+        return io.BufferedReader(raw, SAMPLE)
     if place.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name a CSV or Parquet file.")
     try:
         raw = io.BufferedReader(_Watched(place, progress))  # a pipe gives its beginning in pieces
-        return io.BufferedReader(raw, _SAMPLE)
+        return io.BufferedReader(raw, SAMPLE)
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no file {path}.{_neighbour(place)}") from None
     except OSError as error:
@@ -196,135 +218,108 @@ def _neighbour(place: Path) -> str:
     return f" Did you mean {near[0]}?" if near else " Check the path."
 
 
-def _parsed(
-    stream: io.BufferedReader, found: _Format, path: str | Path, rows: int, **how: Any
-) -> Iterator[pd.DataFrame]:
-    """The parts that pandas makes of a text file; their index counts its rows."""
-    import pandas as pd
-
-    try:
-        with pd.read_csv(
-            stream,
-            sep=found.separator,
-            encoding=found.encoding,
-            chunksize=rows,
-            skipinitialspace=True,
-            index_col=False,  # else a row with a cell too many would shift all names by one
-            low_memory=False,
-            **how,
-        ) as parts:
-            while True:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("error", pd.errors.ParserWarning)
-                    part = next(parts, None)
-                if part is None:
-                    return
-                part.columns = [str(name).strip() for name in part.columns]
-                yield part
-    except UnicodeError as error:
-        raise ValueError(
-            f"{path} begins as {found.encoding} but does not go on as such ({error}): save it as "
-            "UTF-8."
-        ) from error
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, pd.errors.ParserWarning) as error:
-        reason = str(error).removeprefix("Error tokenizing data. C error: ").strip().rstrip(".")
-        raise ValueError(
-            f"{path} cannot be read as a table ({reason}): every row needs as many cells as there "
-            "are column names, and text that holds the separator needs quotes."
-        ) from error
-
-
-def _format(stream: io.BufferedReader, path: str | Path) -> _Format:
-    """Find out how a text file is written from its beginning."""
-    head = stream.peek(_SAMPLE)[:_SAMPLE]
-    if not head.strip():
-        raise ValueError(f"{path} is empty: it needs a line of column names and rows.")
-    encoding, text = _decoded(head, path)
-    rows = {separator: _first_rows(text, separator) for separator in _SEPARATORS}
-    separator = max(_SEPARATORS, key=lambda s: _regularity(rows[s]))
-    names = [name.strip() for name in rows[separator][0]] if rows[separator] else []
-    if all(name and not name.strip("+-.,0123456789eE") for name in names):
-        raise ValueError(
-            f"The first line of {path} holds numbers ({', '.join(names[:3])} …): add a line of "
-            "column names."
-        )
-    twice = [name for name, times in Counter(names).items() if times > 1 and name]
-    if twice:
-        raise ValueError(f"{path} has the column {twice[0]!r} twice: rename one of them.")
-    decimal = "."
-    if separator != ",":
-        cells = [cell for row in rows[separator][1:] for cell in row]
-        commas = sum(bool(_COMMA.fullmatch(cell)) for cell in cells)
-        points = sum(bool(_POINT.fullmatch(cell)) for cell in cells)
-        decimal = "," if commas > points else "."
-    return _Format(encoding, separator, decimal, len(names))
-
-
-def _decoded(head: bytes, path: str | Path) -> tuple[str, str]:
-    encodings = ["utf-8-sig", "cp1252", "latin-1"]
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encodings.insert(0, "utf-16")
-    elif b"\0" in head:
-        raise ValueError(f"{path} is no text: give a CSV file, or Parquet by its name's ending.")
-    for encoding in encodings:
+def _blocks(stream: io.BufferedReader, found: Format, path: str) -> Iterator[bytes]:
+    """The rows below the header as UTF-8, in blocks that end where a row does."""
+    decode = codecs.getincrementaldecoder(found.encoding)().decode
+    plain = found.encoding == "utf-8"
+    rest, skipped = b"", False
+    while True:
         try:
-            return encoding, codecs.getincrementaldecoder(encoding)().decode(head)
-        except UnicodeDecodeError:
-            continue
-    raise AssertionError("every byte is a letter of Latin-1")
+            piece = stream.read(BLOCK)
+            text = piece if plain else decode(piece, not piece).encode()
+        except UnicodeError as error:
+            raise _foreign_letters(found, path, error) from error
+        except EOFError as error:  # of gzip
+            raise ValueError(f"{path} is cut short ({error}): get the whole file.") from error
+        last = not piece
+        rest += text.replace(b"\r", b"\n") if found.old_line_ends else text
+        if not skipped and (last or len(rest) >= found.header_bytes):
+            rest, skipped = rest[found.header_bytes :], True
+        cut = len(rest) if last else _last_row_end(rest)
+        if skipped and rest[:cut].strip(b"\r\n"):
+            yield rest[:cut]
+        rest = rest[cut:] if skipped else rest
+        if last:
+            return
 
 
-def _first_rows(text: str, separator: str) -> list[list[str]]:
-    """The first rows as lists of cells; none if they cannot be read this way."""
-    lines = io.StringIO(text, newline=None)
+def _last_row_end(block: bytes) -> int:
+    """Where the last whole row ends: at a line's end with an even number of quotes before it."""
+    cut = block.rfind(b"\n") + 1
+    quotes = block.count(b'"', 0, cut)
+    while cut and quotes % 2:
+        before = block.rfind(b"\n", 0, cut - 1) + 1
+        quotes -= block.count(b'"', before, cut)
+        cut = before
+    return cut
+
+
+def _rows(block: bytes, found: Format, path: str, line: int) -> pl.DataFrame:
+    """The rows of a block, every cell as text."""
+    schema = dict.fromkeys(found.names, pl.String())
+    if not block:
+        return pl.DataFrame(schema=schema)
+    separator = found.separator.encode()
+    odd = b"\n\n" in block or b"\n\r\n" in block or block[:1] in b"\r\n"
+    odd = odd or (b' "' in block and re.search(re.escape(separator) + b' +"', block) is not None)
+    if not odd:
+        try:
+            return pl.read_csv(block, has_header=False, separator=found.separator, schema=schema)
+        except pl.exceptions.PolarsError as error:
+            if "utf-8" in str(error):
+                raise _foreign_letters(found, path, error) from error
+    return _careful_rows(block, found, path, line)
+
+
+def _careful_rows(block: bytes, found: Format, path: str, line: int) -> pl.DataFrame:
+    """The same for what polars does not take: blank lines, trailing separators, odd quotes."""
+    n = len(found.names)
+    lines = io.StringIO(block.decode(errors="replace"), newline="")
+    reader = csv.reader(lines, delimiter=found.separator, skipinitialspace=True, strict=True)
+    rows = []
     try:
-        reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
-        rows = list(islice((row for row in reader if row), 1000))
-    except csv.Error:  # a cell of more than 128 kB
-        return []
-    return rows if len(rows) in (1, 1000) else rows[:-1] + rows[-1:] * text.endswith(("\n", "\r"))
-
-
-def _regularity(rows: list[list[str]]) -> tuple[float, int]:
-    """How well a separator explains the rows: share of equal lengths, then columns."""
-    width = len(rows[0]) if rows else 0
-    equal = [len(row) == width for row in rows[1:]]
-    return (float(np.mean(equal)) if equal else 1.0) * (width > 1), width
-
-
-def _parquet(
-    path: Path, *, whole: bool = False, progress: Progress | None = None
-) -> Iterator[pd.DataFrame]:
-    import pandas as pd
-
-    if not path.exists():
-        raise FileNotFoundError(f"There is no file {path}.{_neighbour(path)}")
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError("Parquet files need pyarrow: pip install pyarrow") from error
-    # Whole numbers stay whole numbers in parts where some are missing.
-    widths = (8, 16, 32, 64)
-    types = {getattr(pa, f"int{w}")(): pd.Int64Dtype() for w in widths}
-    types |= {getattr(pa, f"uint{w}")(): pd.UInt64Dtype() for w in widths}
-    types[pa.bool_()] = pd.BooleanDtype()
-    try:
-        with closing(parquet.ParquetFile(path)) as file:
-            n, names = file.metadata.num_rows, file.schema_arrow.names
-            twice = [name for name, times in Counter(names).items() if times > 1]
-            if twice:
-                raise ValueError(f"{path} has the column {twice[0]!r} twice: rename one of them.")
-            rows = n if whole else min(CHUNK_ROWS, CHUNK_CELLS // max(1, len(names)))
-            start = 0
-            for batch in file.iter_batches(batch_size=max(1, rows)):
-                part = batch.to_pandas(types_mapper=types.get, ignore_metadata=True)
-                part.index = pd.RangeIndex(start, start + len(part))
-                start += len(part)
-                yield part
-                if progress is not None:
-                    progress(start / n)
-    except (pa.ArrowException, OSError) as error:
+        with any_cell_size():
+            for row in reader:
+                if len(row) > n and any(row[n:]):
+                    raise csv.Error(f"line {line + reader.line_num} has {len(row)} cells, not {n}")
+                if row:
+                    rows.append(tuple(cell or None for cell in row[:n]) + (None,) * (n - len(row)))
+    except csv.Error as error:
+        where = "" if "line" in str(error) else f" in line {line + reader.line_num}"
         raise ValueError(
-            f"{path} cannot be read as Parquet ({error}): write it again, or as CSV."
+            f"{path} cannot be read as a table ({error}{where}): every row needs as many cells as "
+            "there are column names, and text that holds the separator needs quotes."
         ) from error
+    return pl.DataFrame(rows, dict.fromkeys(found.names, pl.String()), orient="row")
+
+
+def _foreign_letters(found: Format, path: str, error: Exception) -> ValueError:
+    return ValueError(
+        f"{path} begins as {found.encoding} but does not go on as such ({error}): save it as UTF-8."
+    )
+
+
+def _columnar(place: Path, scan: Any, progress: Progress | None) -> Iterator[pl.DataFrame]:
+    """Rows of a Parquet or Arrow file, which knows its types."""
+    if not place.exists():
+        raise FileNotFoundError(f"There is no file {place}.{_neighbour(place)}")
+    try:
+        lazy = scan(place)
+        names = lazy.collect_schema().names()
+        n = int(lazy.select(pl.len()).collect().item())
+        step = max(1, min(CHUNK_ROWS, CHUNK_CELLS // max(1, len(names))))
+        for start in range(0, max(1, n), step):
+            yield lazy.slice(start, step).collect()
+            if progress is not None:
+                progress(min(1.0, (start + step) / max(1, n)))
+    except pl.exceptions.DuplicateError as error:
+        raise ValueError(f"{place} has a column twice ({_line(error)}): rename it.") from error
+    except (pl.exceptions.PolarsError, OSError) as error:
+        kind = "Parquet" if scan is pl.scan_parquet else "Arrow"
+        raise ValueError(
+            f"{place} cannot be read as {kind} ({_line(error)}): write it again, or as CSV."
+        ) from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

@@ -1,0 +1,271 @@
+"""Columns as people have them: what a column is taken for, and its cells as numbers or text."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from mvenet.table import _dates
+
+Array = NDArray[np.float64]
+MISSING = ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND",
+           "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")  # fmt: skip
+TRUTHS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "1": 1.0, "0": 0.0}
+_DRESSED = re.compile(r"\W{0,3}\d[\d.,' ]*\W{0,2}[^\W\d]{0,3}")  # 1,234 or $ 5 or 12 % or 3 kg
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a column was taken for, and a remark.
+
+    ``kind`` is "number", "truth", "date", "category" or "dropped".
+    """
+
+    kind: str
+    remark: str = ""
+
+
+def as_polars(frame: Any) -> pl.DataFrame:
+    """A table of polars, or of pandas, as one of polars whose cells have a plain type."""
+    if isinstance(frame, pl.LazyFrame):
+        frame = frame.collect()
+    if isinstance(frame, pl.DataFrame):
+        return frame
+    if not hasattr(frame, "columns") or not hasattr(frame, "items"):
+        raise TypeError(
+            f"The table must be a DataFrame of polars or pandas, got {type(frame).__name__}."
+        )
+    return pl.DataFrame([_from_pandas(str(name), series) for name, series in frame.items()])
+
+
+def _from_pandas(name: str, series: Any) -> pl.Series:
+    kind = series.dtype.kind if hasattr(series.dtype, "kind") else "O"
+    if kind in "iuf":
+        numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        return pl.Series(name, numbers, nan_to_null=True)
+    if kind == "b":
+        return pl.Series(name, [None if v is None or v != v else bool(v) for v in _cells(series)])
+    if kind in "mM":
+        if getattr(series.dtype, "tz", None) is not None:
+            series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+        return pl.Series(name, series.to_numpy().astype(f"{kind}8[us]"))
+    texts = [None if v is None else str(v) for v in _cells(series)]
+    return pl.Series(name, texts, dtype=pl.String)
+
+
+def _cells(series: Any) -> list[Any]:
+    missing = series.isna().tolist()
+    return [None if gone else v for v, gone in zip(series.tolist(), missing, strict=True)]
+
+
+def plain(table: pl.DataFrame) -> pl.DataFrame:
+    """The cells as numbers, truth values, dates or text, and null for all that means missing."""
+    odd = [s.name for s in table if isinstance(s.dtype, _ODD)]  # lists and the like
+    texts = [[None if v is None else str(v) for v in table[name].to_list()] for name in odd]
+    told = (pl.Series(n, t, dtype=pl.String) for n, t in zip(odd, texts, strict=True))
+    table = table.with_columns(*told)
+    return table.select(_plain(name, kind) for name, kind in table.schema.items())
+
+
+_ODD = (pl.List, pl.Array, pl.Struct, pl.Binary, pl.Object)
+
+
+def _plain(name: str, kind: pl.DataType) -> pl.Expr:
+    column = pl.col(name)
+    if kind.is_numeric():
+        return column.cast(pl.Float64).fill_nan(None)
+    if kind == pl.Duration:
+        return column.cast(pl.Duration("us")).cast(pl.Int64).cast(pl.Float64) / 86_400e6
+    if kind == pl.Boolean or kind.is_temporal():
+        return column
+    texts = column.cast(pl.String).str.strip_chars()
+    return pl.when(texts.is_in(MISSING)).then(None).otherwise(texts).alias(name)
+
+
+def plain_series(series: pl.Series) -> pl.Series:
+    """The same for one column."""
+    return plain(series.to_frame()).to_series()
+
+
+def taken_for(cells: pl.Series, rows: NDArray[Any]) -> tuple[Column, _dates.Dates | None]:
+    """What a column of plain cells is; ``rows`` are their rows' numbers, from 0."""
+    given = cells.drop_nulls() if cells.null_count() else cells
+    gaps = len(cells) - len(given)
+    remark = f"{gaps} missing" if gaps else ""
+    if not len(given):
+        return Column("dropped", "all missing"), None
+    if not gaps and given.n_unique() == 1:
+        return Column("dropped", f"always {_shown(given[0])[:30]}"), None
+    if cells.dtype == pl.Float64:
+        return Column("number", remark), None
+    if cells.dtype == pl.Boolean:
+        return Column("truth", remark), None
+    if cells.dtype == pl.String and _n_numbers(given) == len(given):
+        return Column("number", remark), None
+    try:
+        dates = _dates.found(cells)
+    except ValueError as error:
+        return Column("dropped", str(error)), None
+    if dates is not None:
+        return Column("date", ", ".join(filter(None, [dates.remark, remark]))), dates
+    return _text(cells, given, remark, rows), None
+
+
+def _text(cells: pl.Series, given: pl.Series, remark: str, rows: NDArray[Any]) -> Column:
+    """What a column of text is: truth values, categories, or nothing of use."""
+    levels = given.n_unique()
+    if levels <= 2 * len(TRUTHS) and {v.lower() for v in given.unique()} <= set(TRUTHS):
+        return Column("truth", remark)
+    parsed = cells.cast(pl.Float64, strict=False)
+    wrong = (parsed.is_null() & cells.is_not_null()).to_numpy()
+    if parsed.n_unique() > 20 and cells.filter(pl.Series(wrong)).n_unique() <= 3:
+        # marks such as ?, no codes
+        told = f"{wrong.sum()} row(s) do not hold a number ({first(cells, wrong, rows)})"
+        return Column("dropped", f"{told}: correct them, or leave them empty")
+    if levels > max(20, 0.5 * len(given)):
+        told = f"text, {levels} different values"
+        if np.mean([bool(_DRESSED.fullmatch(text)) for text in given.head(1000)]) > 0.9:
+            advice = "if they are numbers, write them plainly, as 1234.5"
+            return Column("dropped", f"{told}, such as {given[0]!s:.20}: {advice}")
+        return Column("dropped", f"{told}: an identifier or free text")
+    told = f"{levels} level{'s' * (levels != 1)}"
+    return Column("category", f"{told}, {remark}" if remark else told)
+
+
+def _n_numbers(given: pl.Series) -> int:
+    return len(given) - given.cast(pl.Float64, strict=False).null_count()
+
+
+def numbers(series: pl.Series, rows: NDArray[Any]) -> Array:
+    """Numbers, also those that are still text; NaN where missing."""
+    if series.dtype == pl.String:
+        parsed = series.cast(pl.Float64, strict=False)
+        if parsed.null_count() > series.null_count():  # a mark for missing, a space, or a word
+            texts = plain_series(series)
+            parsed = texts.cast(pl.Float64, strict=False)
+            _refuse_words(series, texts, parsed, rows)
+    elif series.dtype == pl.Boolean:
+        parsed = series.cast(pl.Float64)
+    else:
+        parsed = plain_series(series)
+        if parsed.dtype == pl.String:
+            return numbers(parsed, rows)
+        if parsed.dtype != pl.Float64:
+            raise ValueError(
+                f"The column {series.name!r} held numbers when the model was fitted, and now dates "
+                f"({first(series, series.is_not_null().to_numpy(), rows)}): correct it."
+            )
+    made: Array = parsed.to_numpy()  # NaN where it is null
+    infinite = np.isinf(made)
+    if infinite.any():
+        raise ValueError(
+            f"The column {series.name!r} holds infinity ({first(series, infinite, rows)}): correct "
+            "it, or leave it empty."
+        )
+    return made
+
+
+def _refuse_words(
+    series: pl.Series, texts: pl.Series, parsed: pl.Series, rows: NDArray[Any]
+) -> None:
+    wrong = (parsed.is_null() & texts.is_not_null()).to_numpy()
+    if wrong.any():
+        raise ValueError(
+            f"The column {series.name!r} held numbers when the model was fitted: "
+            f"{first(series, wrong, rows)}. Correct it, or leave it empty."
+        )
+
+
+def truths(series: pl.Series) -> Array:
+    """1, 0, and NaN for what is neither."""
+    cells = plain_series(series)
+    if cells.dtype == pl.Boolean:
+        cells = cells.cast(pl.Float64)
+    elif cells.dtype != pl.Float64:
+        lower = cells.cast(pl.String).str.to_lowercase()
+        cells = lower.replace_strict(TRUTHS, default=None, return_dtype=pl.Float64)
+    made: Array = cells.to_numpy()
+    return made
+
+
+def days(series: pl.Series, dates: _dates.Dates, rows: NDArray[Any]) -> Array:
+    """Days since the column's origin, NaN where missing."""
+    cells = plain_series(series)
+    made = _dates.days(cells, dates.form) if _temporal(cells) else np.full(len(cells), np.nan)
+    wrong = np.isnan(made) & cells.is_not_null().to_numpy()
+    if wrong.any():
+        form = f", as {_dates.example(dates.form)}," if dates.form else ""
+        raise ValueError(
+            f"The column {series.name!r} held dates{form} when the model was fitted: "
+            f"{first(series, wrong, rows)}. Correct it, or leave it empty."
+        )
+    return made - dates.origin
+
+
+def _temporal(cells: pl.Series) -> bool:
+    return cells.dtype == pl.String or cells.dtype.is_temporal()
+
+
+def texts(series: pl.Series) -> pl.Series:
+    """Levels as text, null where missing."""
+    cells = plain_series(series)
+    if cells.dtype == pl.Float64:
+        made = [None if v is None else _shown(v) for v in cells]
+        return pl.Series(series.name, made, dtype=pl.String)
+    return cells if cells.dtype == pl.String else cells.cast(pl.String)
+
+
+def _shown(value: Any) -> str:
+    """A number as it would be written: 7, not 7.0."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value)
+
+
+def first(series: pl.Series, wrong: NDArray[np.bool_], rows: NDArray[Any]) -> str:
+    """The first cell that is wrong, and its row in the file."""
+    i = int(np.flatnonzero(wrong)[0])
+    return f"row {int(rows[i]) + 1} has {str(series[i])[:50]!r}"
+
+
+def split_target(frame: Any, target: str) -> tuple[pl.DataFrame, Array, NDArray[np.int64]]:
+    """Columns without the target, the target as numbers, and which rows have one, from 0.
+
+    The other rows are left out.
+    """
+    table = as_polars(frame)
+    if target not in table.columns:
+        near = difflib.get_close_matches(target, table.columns, n=1, cutoff=0.5)
+        hint = (
+            f"did you mean {near[0]!r}?"
+            if near
+            else f"choose from {', '.join(table.columns[:10])}."
+        )
+        raise ValueError(f"There is no column {target!r}: {hint}")
+    column = plain_series(table[target])
+    every = np.arange(len(table))
+    if column.dtype.is_temporal():
+        raise ValueError(f"The target {target!r} holds dates: make numbers of them first.")
+    values = column.cast(pl.Float64, strict=False)
+    words = (values.is_null() & column.is_not_null()).to_numpy()
+    if words.any():
+        raise ValueError(
+            f"The target {target!r} must hold numbers: {first(column, words, every)}. Correct or "
+            "remove such rows."
+        )
+    infinite = values.is_infinite().fill_null(False).to_numpy()
+    if infinite.any():
+        raise ValueError(
+            f"The target {target!r} holds infinity ({first(column, infinite, every)}): correct or "
+            "remove such rows."
+        )
+    rows = every[values.is_not_null().to_numpy()]
+    if len(rows) < 2:
+        raise ValueError(f"There are {len(rows)} rows with a {target!r}: at least 2 are needed.")
+    return table.drop(target)[rows], values.drop_nulls().to_numpy(), rows

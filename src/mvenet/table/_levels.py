@@ -1,0 +1,110 @@
+"""Levels of categories, and the numbers that each becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.model_selection import KFold
+from sklearn.preprocessing import TargetEncoder
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The levels of a category.
+
+    Attributes
+    ----------
+    names : ndarray of str, shape (k,)
+        The levels that have numbers of their own; an empty one stands for missing cells.
+    values : ndarray of shape (k, 2)
+        Mean of the target at each level, and mean distance of the target from it. Empty if each
+        level has a column of zeros and ones instead.
+    default : ndarray of shape (2,)
+        The same for levels never seen; empty likewise.
+    remark : str
+    """
+
+    names: NDArray[Any]
+    values: Array
+    default: Array
+    remark: str = ""
+
+    def encode(self, texts: pl.Series) -> Array:
+        """The numbers of each cell, null being missing; shape (n, k) or (n, 2)."""
+        known = pl.Enum([str(name) for name in self.names])
+        codes = texts.fill_null("").cast(known, strict=False).to_physical()
+        if self.values.size:
+            every = np.vstack([self.values, self.default])
+            made: Array = every[codes.fill_null(len(self.names)).to_numpy()]
+            return made
+        made = np.zeros((len(texts), len(self.names)))
+        rows = np.flatnonzero(codes.is_not_null().to_numpy())
+        made[rows, codes.drop_nulls().to_numpy()] = 1.0
+        return made
+
+    def feature_names(self, column: str) -> list[str]:
+        """Names of the columns that ``encode`` returns."""
+        if self.values.size:
+            return [f"{column}_mean", f"{column}_spread"]
+        return [f"{column}_{name or '(missing)'}" for name in self.names]
+
+    @staticmethod
+    def packed(levels: list[Levels]) -> dict[str, Any]:
+        """Attributes of an estimator that hold these, as a model file can keep them."""
+        return {
+            "level_names_": [level.names for level in levels],
+            "level_values_": [level.values for level in levels],
+            "level_defaults_": [level.default for level in levels],
+        }
+
+    @classmethod
+    def unpacked(cls, attributes: Mapping[str, Any], columns: list[str]) -> dict[str, Self]:
+        """The levels of each column; files of the first format have a OneHotEncoder."""
+        nothing = np.empty(0)
+        if attributes.get("one_hot_") is not None:
+            kept = attributes["one_hot_"].categories_
+            return {n: cls(names, nothing, nothing) for n, names in zip(columns, kept, strict=True)}
+        parts = [attributes.get(f"level_{part}_", ()) for part in ("names", "values", "defaults")]
+        return {name: cls(*kept) for name, *kept in zip(columns, *parts, strict=True)}
+
+
+def frequent(texts: pl.Series, most: int) -> Levels:
+    """The most frequent levels, in alphabetical order, each with a column of its own."""
+    counts = texts.fill_null("").alias("level").value_counts(name="n")
+    kept = counts.sort(["n", "level"], descending=[True, False])["level"].head(most).sort()
+    rare = len(counts) - len(kept)
+    nothing = np.empty(0)
+    remark = f"the {most} most frequent kept apart" if rare else ""
+    return Levels(np.array(kept.to_list(), dtype=str), nothing, nothing, remark)
+
+
+def by_target(texts: pl.Series, y: Array) -> tuple[Levels, Array]:
+    """Each level as the mean of the target and the mean distance from it.
+
+    Means of rare levels are drawn towards the overall one, as far as their noise says. Returns the
+    levels for new rows, and the numbers for these, which leave out the row's own fifth.
+    """
+    cells = texts.fill_null("").to_numpy()[:, None]
+    folds = list(KFold(5, shuffle=True, random_state=0).split(cells))
+    fitted, trained = [], []
+    aim = y
+    for _ in range(2):
+        made = np.empty(len(y))
+        for others, fold in folds:
+            encoder = TargetEncoder(target_type="continuous").fit(cells[others], aim[others])
+            made[fold] = encoder.transform(cells[fold])[:, 0]
+        fitted.append(TargetEncoder(target_type="continuous").fit(cells, aim))
+        trained.append(made)
+        aim = np.abs(y - trained[0])
+    values = np.column_stack([encoder.encodings_[0] for encoder in fitted])
+    default = np.array([float(encoder.target_mean_) for encoder in fitted])
+    names = np.array([str(name) for name in fitted[0].categories_[0]], dtype=str)
+    remark = "each as the target's mean and spread in other rows"
+    return Levels(names, values, default, remark), np.column_stack(trained)
