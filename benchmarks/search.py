@@ -39,7 +39,9 @@ def measure(name: str, fold: int, arms: list[str]) -> list[dict[str, object]]:
     """Some arms on one outer fold."""
     data = datasets.load(name)
     train, test = list(KFold(10, shuffle=True, random_state=1).split(data.X))[fold]
-    models = {arm: MVERegressorCV(random_state=fold, **ARMS[arm]) for arm in arms}
+    models = {
+        arm: MVERegressorCV(strategy="warmup", random_state=fold, **ARMS[arm]) for arm in arms
+    }
     start = time.perf_counter()
     fit_together(list(models.values()), data.X[train], data.y[train])
     print(f"{name}, fold {fold}: {time.perf_counter() - start:.0f} s", flush=True)

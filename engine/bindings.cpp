@@ -15,6 +15,7 @@
 #include <string>
 
 #include "fleet.hpp"
+#include "trees.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -325,6 +326,20 @@ nb::tuple predict(const Matrix& x, const Square<T>& parameters, const Square<dou
     return nb::make_tuple(mean.release(), deviations ? deviation.release() : nb::none());
 }
 
+nb::object predict_trees(const Matrix& x, const Vector<std::int16_t>& feature,
+                         const Vector<float>& threshold, const Vector<std::int32_t>& right,
+                         const Vector<std::int64_t>& starts, int threads) {
+    const Table table = table_of(x);
+    const Forest forest{feature.data(), threshold.data(), right.data(), starts.data(),
+                        std::int64_t(starts.shape(0)) - 1};
+    Owned<double> mean({x.shape(0)});
+    {
+        const nb::gil_scoped_release unlocked;
+        predict_forest(forest, table, threads, mean.data());
+    }
+    return mean.release();
+}
+
 Job make_job(const std::string& mode, std::int64_t subset, std::int64_t parent, std::uint64_t seed,
              std::int64_t epochs, double learning_rate, const std::string& schedule,
              double reg_mean, double reg_var, bool init_var_bias, std::int64_t patience) {
@@ -364,6 +379,8 @@ NB_MODULE(_engine, m) {
     m.def("predict", &predict<double>, nb::kw_only(), "x"_a, "parameters"_a.noconvert(), "x_mean"_a,
           "x_scale"_a, "y_mean"_a, "y_scale"_a, "mean_sizes"_a, "var_sizes"_a, "activation"_a,
           "input_bound"_a, "threads"_a, "deviations"_a, "weights"_a.none(), "factor"_a);
+    m.def("predict_trees", &predict_trees, nb::kw_only(), "x"_a, "feature"_a, "threshold"_a,
+          "right"_a, "starts"_a, "threads"_a);
     m.def("activations", [] { return activations; }, "Names of the activations.");
     m.def("objectives", [] { return objectives; }, "Names of the objectives.");
     m.def("schedules", [] { return schedules; }, "Names of the schedules of the learning rate.");

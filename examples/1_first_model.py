@@ -8,7 +8,7 @@ from mvenet import MVERegressorCV, metrics
 X, y = load_diabetes(return_X_y=True, as_frame=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 
-model = MVERegressorCV([1e-3, 1e-2, 1e-1, 1.0], [1e-2, 1e-1, 1.0, 10.0], cv=5, random_state=0)
+model = MVERegressorCV(random_state=0)
 model.fit(X_train, y_train)
 
 mean, std = model.predict(X_test, return_std=True)

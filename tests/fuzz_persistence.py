@@ -89,7 +89,9 @@ def seeds(folder: Path) -> list[Seed]:
     found = []
     for model in (
         MVERegressor(n_members=2, **small),
-        MVERegressorCV(reg_mean=[0.1], reg_var=[0.1], cv=2, n_members=1, **small),
+        MVERegressorCV(
+            reg_mean=[0.1], reg_var=[0.1], strategy="warmup", cv=2, n_members=1, **small
+        ),
         make_pipeline(ColumnTransformer(columns), MVERegressor(**small)),
     ):
         save(model.fit(X, y), folder / "seed.mve")

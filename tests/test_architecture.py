@@ -22,9 +22,13 @@ LEVELS = {
     "distributions": 0,
     "recipes": 0,
     "_atomic": 0,
+    "_stack": 0,
+    "_steps": 0,
     # knows the engine
     "fleet": 1,
     "_combination": 1,
+    "_trees": 1,
+    "_composite": 1,
     "_plan": 1,
     "_progress": 1,
     # knows scikit-learn
@@ -32,6 +36,8 @@ LEVELS = {
     "_settings": 2,
     "_validation": 2,
     "_estimator": 2,
+    "_means": 2,
+    "_automatic": 2,
     "regressor": 2,
     "search": 2,
     "calibration": 2,

@@ -94,7 +94,9 @@ def test_cv_plus_by_hand(level):
 
 
 def test_the_folds_of_a_search_serve_without_another_fit(monkeypatch):
-    search = MVERegressorCV((1e-2, 1e-1), (1e-1, 1.0), cv=4, n_members=2, random_state=0, **TINY)
+    search = MVERegressorCV(
+        (1e-2, 1e-1), (1e-1, 1.0), strategy="warmup", cv=4, n_members=2, random_state=0, **TINY
+    )
     fits = []
     fit = MVERegressorCV.fit
     monkeypatch.setattr(MVERegressorCV, "fit", lambda s, *a, **k: fits.append(1) or fit(s, *a, **k))

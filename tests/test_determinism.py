@@ -435,8 +435,8 @@ def test_estimators_fitted_together_are_as_if_fitted_alone():
     short = {"epochs": 4, "warmup_epochs": 3, "random_state": 0, "hidden_mean": (6,)}
     estimators = [
         MVERegressor(**short),
-        MVERegressorCV(**grid, **short),
-        MVERegressorCV(**grid, **short, scale=False, final="refit"),
+        MVERegressorCV(**grid, **short, strategy="warmup"),
+        MVERegressorCV(**grid, **short, strategy="warmup", scale=False, final="refit"),
         MVERegressorCV(**grid, **short, strategy="warmup-fixed-mean"),
     ]
     together = [clone(e) for e in estimators]

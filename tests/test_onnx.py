@@ -44,6 +44,7 @@ FAST = {
 }
 FAST_CV = {
     **FAST,
+    "strategy": "warmup",
     "reg_mean": (1e-4, 3e-2),
     "reg_var": (1e-3, 1e-1),
     "cv": 3,

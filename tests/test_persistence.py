@@ -77,12 +77,23 @@ QUICK: dict[str, Any] = {"epochs": 3, "warmup_epochs": 3, "random_state": 0}
 
 
 def network(**settings: Any) -> MVERegressor:
-    return MVERegressor(**{"hidden_mean": (5,), "hidden_var": (4,), **QUICK, **settings})
+    return MVERegressor(
+        **{"strategy": "warmup", "hidden_mean": (5,), "hidden_var": (4,), **QUICK, **settings}
+    )
 
 
 def search(**settings: Any) -> MVERegressorCV:
     grids = {"reg_mean": [1e-3, 1e-2], "reg_var": [1e-3, 1e-2], "cv": 2, "n_members": 1}
-    return MVERegressorCV(**{"hidden_mean": (5,), "hidden_var": (4,), **QUICK, **grids, **settings})
+    return MVERegressorCV(
+        **{
+            "strategy": "warmup",
+            "hidden_mean": (5,),
+            "hidden_var": (4,),
+            **QUICK,
+            **grids,
+            **settings,
+        }
+    )
 
 
 @pytest.fixture
@@ -416,7 +427,8 @@ def test_files_of_every_format_load_and_predict_the_same(folder: Path, name: str
     same = _engine.instruction_set() == expected["instruction_set"]
     for part, values in zip(("mean", "std"), predicted, strict=True):
         wanted = np.array([float.fromhex(text) for text in expected[name][part]])
-        assert_allclose(values, wanted, rtol=0 if same else 1e-4)
+        # The order in which members are summed is not a promise, their numbers are.
+        assert_allclose(values, wanted, rtol=1e-13 if same else 1e-4)
 
 
 def test_a_file_names_our_types_and_not_their_modules(good: list[fuzz.Seed]) -> None:

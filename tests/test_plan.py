@@ -22,10 +22,10 @@ GRID = ((1e-3, 1e-2), (1e-2, 1e-1))
 FITS = [
     MVERegressor(n_members=3, **TINY),
     MVERegressor(strategy="no-warmup", **TINY),
-    MVERegressorCV(*GRID, cv=3, n_members=1, **TINY),
-    MVERegressorCV(*GRID, cv=3, n_members=2, **TINY),
-    MVERegressorCV(*GRID, cv=3, n_members=2, final="refit", **TINY),
-    MVERegressorCV(*GRID, cv=3, n_members=2, final="refit", scale=False, **TINY),
+    MVERegressorCV(*GRID, strategy="warmup", cv=3, n_members=1, **TINY),
+    MVERegressorCV(*GRID, strategy="warmup", cv=3, n_members=2, **TINY),
+    MVERegressorCV(*GRID, strategy="warmup", cv=3, n_members=2, final="refit", **TINY),
+    MVERegressorCV(*GRID, strategy="warmup", cv=3, n_members=2, final="refit", scale=False, **TINY),
 ]
 
 
@@ -41,7 +41,12 @@ def test_a_fit_does_what_was_planned(model):
 @pytest.mark.filterwarnings("ignore:The best reg_")
 def test_early_stopping_does_at_most_what_was_planned():
     model = MVERegressorCV(
-        *GRID, cv=3, early_stopping=True, n_iter_no_change=1, **{**TINY, "epochs": 60}
+        *GRID,
+        strategy="warmup",
+        cv=3,
+        early_stopping=True,
+        n_iter_no_change=1,
+        **{**TINY, "epochs": 60},
     )
     _, plans = described([model], X, Y)
     assert model.fit(X, Y).n_steps_ < planned_steps(plans)

@@ -58,7 +58,7 @@ UNEVEN = [(np.r_[10:90], np.r_[:10]), (np.r_[:10, 40:90], np.r_[10:40]), (np.r_[
 
 
 def fast(**settings):
-    return MVERegressorCV(**FAST | settings)
+    return MVERegressorCV(**{"strategy": "warmup"} | FAST | settings)
 
 
 def stages_of(reg_mean, reg_var):
@@ -181,7 +181,7 @@ def test_every_parameter_is_documented_and_validated():
     shared = {
         name: (value, MVERegressorCV().get_params()[name])
         for name, value in MVERegressor().get_params().items()
-        if name not in ("reg_mean", "reg_var", "n_members")
+        if name not in ("reg_mean", "reg_var", "n_members", "strategy")
     }
     assert all(one == other for one, other in shared.values())
 

@@ -36,7 +36,7 @@ def test_intervals_cover_what_they_say_over_replications():
     for seed in range(30):
         X, y, _, _ = wavy(500, 100 + seed)
         fresh, y_fresh, _, _ = wavy(2_000, 1_000 + seed)
-        model = MVERegressorCV(cv=5, random_state=seed).fit(X, y)
+        model = MVERegressorCV(strategy="warmup", cv=5, random_state=seed).fit(X, y)
         ends = model.predict_interval(fresh, coverage=list(covered))
         inside = (ends[:, :, 0] <= y_fresh[:, None]) & (y_fresh[:, None] <= ends[:, :, 1])
         for coverage, share in zip(covered, inside.mean(axis=0), strict=True):
@@ -94,7 +94,9 @@ def test_conformal_intervals_cover_where_the_plain_network_does_not(source, caps
             fitted = clone(network).fit(X, y)
             model = CalibratedRegressor(network, cv=10).fit(X, y)
         else:
-            search = MVERegressorCV((1e-3, 1e-2, 1e-1), (1e-2, 1e-1), cv=5, n_members=1)
+            search = MVERegressorCV(
+                (1e-3, 1e-2, 1e-1), (1e-2, 1e-1), strategy="warmup", cv=5, n_members=1
+            )
             model = CalibratedRegressor(search.set_params(random_state=replication)).fit(X, y)
             fitted = clone(network).fit(X, y)
         low, high = model.predict_interval(X_new, 0.9).T

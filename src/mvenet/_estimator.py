@@ -152,10 +152,7 @@ class DistributionRegressor(PredictsDistribution, RegressorMixin, BaseEstimator)
         self, X: ArrayLike, return_std: bool = False
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
         # The base class documents it. Reduced in the engine: no array of members times rows.
-        table = self._checked(X)
-        mean, std = self.networks_.moments(
-            table, std=return_std, factor=self.scale_, threads=self._threads(table)
-        )
+        mean, std = self._moments(self._checked(X), return_std)
         return mean if std is None else (mean, std)
 
     predict.__doc__ = PredictsDistribution.predict.__doc__
@@ -167,6 +164,17 @@ class DistributionRegressor(PredictsDistribution, RegressorMixin, BaseEstimator)
 
     def _threads(self, table: NDArray[Any]) -> int:
         return 1 if len(table) <= _FEW_ROWS else fleet.effective_threads(self.n_jobs)
+
+    def _moments(
+        self, table: NDArray[Any], std: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Mean and, if asked, standard deviation of each row."""
+        threads = self._threads(table)
+        return self.networks_.moments(table, std=std, factor=self.scale_, threads=threads)
+
+    def _members(self) -> int:
+        """Components of the mixture."""
+        return len(self.networks_)
 
     def _mixture(self, table: NDArray[Any]) -> Normal | NormalMixture:
         means, stds = self.networks_.predict(table, threads=self._threads(table))
@@ -180,7 +188,7 @@ class DistributionRegressor(PredictsDistribution, RegressorMixin, BaseEstimator)
         y: NDArray[Any] | None = None,
     ) -> NDArray[np.float64]:
         table = self._checked(X)
-        step = max(_FEW_ROWS, _AT_ONCE // len(self.networks_))
+        step = max(_FEW_ROWS, _AT_ONCE // self._members())
         if y is not None and y.shape != (len(table),):
             step = len(table)  # logpdf says what is wrong with y
         parts = [slice(start, start + step) for start in range(0, len(table), step)]
@@ -228,7 +236,7 @@ class NetworkRegressor(NetworkSettings, DistributionRegressor):
         """Return the networks that trained; none at all is an error, some a warning."""
         lost = int(result.diverged.sum())
         if lost == len(result.diverged):
-            raise DivergedError(
+            raise fleet.DivergedError(
                 f"Training diverged (learning_rate={self.learning_rate}, "
                 f"clip_value={self.clip_value}): lower learning_rate or clip_value."
             )
@@ -242,10 +250,6 @@ class NetworkRegressor(NetworkSettings, DistributionRegressor):
             f"{self.learning_rate})."
         )
         return [ConvergenceWarning(message)]
-
-
-class DivergedError(ValueError):
-    """No network of a fit was trained to its end."""
 
 
 def described(
@@ -281,7 +285,8 @@ def fit_together(
     leaves it unfitted, so that the others are not lost.
     """
     for estimator in estimators:
-        estimator.__dict__.pop("networks_", None)  # an interrupted fit leaves nothing half-fitted
+        for fitted in ("networks_", "composite_"):  # an interrupted fit leaves nothing half-fitted
+            estimator.__dict__.pop(fitted, None)
     table, plans = described(estimators, X, y, sample_weight)
     fits = [e._fitting(table, plan) for e, plan in zip(estimators, plans, strict=True)]
     found = drive(
@@ -320,5 +325,5 @@ def _at_the_floor(networks: fleet.Networks, table: Table) -> list[Warning]:
 def _forgiven(fitting: Fitting[list[Warning]]) -> Fitting[list[Warning]]:
     try:
         return (yield from fitting)
-    except DivergedError as error:
+    except fleet.DivergedError as error:
         return [ConvergenceWarning(str(error))]

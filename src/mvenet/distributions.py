@@ -39,6 +39,7 @@ class _Predictive(ABC):
     means: FloatArray
     stds: FloatArray
     weights: FloatArray
+    disagreement: FloatArray | None = None
 
     @abstractmethod
     def __repr__(self) -> str: ...
@@ -54,7 +55,8 @@ class _Predictive(ABC):
         # Not through the constructor: normalising the weights again could change their last bit.
         selected = object.__new__(type(self))
         means, stds = (_frozen(a[:, index]) for a in (self.means, self.stds))
-        _Predictive.__init__(selected, means, stds, self.weights)
+        spread = None if self.disagreement is None else _frozen(self.disagreement[index])
+        _Predictive.__init__(selected, means, stds, self.weights, spread)
         return selected
 
     def _average(self, members: Iterable[FloatArray]) -> FloatArray:
@@ -97,14 +99,27 @@ class _Predictive(ABC):
 
     @property
     def aleatoric(self) -> FloatArray:
-        """Mean of the members' variances, in units of y squared, shape (n,)."""
-        return self._average(std**2 for std in self.stds)
+        """Mean of the members' variances, in units of y squared, shape (n,).
+
+        Less what they hold of ``disagreement``.
+        """
+        within = self._average(std**2 for std in self.stds)
+        return within - self._known_disagreement(within)
 
     @property
     def epistemic(self) -> FloatArray:
-        """Variance of the members' means, in units of y squared, shape (n,); 0 for one member."""
+        """Variance of the members' means, in units of y squared, shape (n,); 0 for one member.
+
+        And ``disagreement``, the part of the members' variances that more data would remove.
+        """
         centre = self._centre()
-        return self._average((mean - self.means[0] - centre) ** 2 for mean in self.means)
+        between = self._average((mean - self.means[0] - centre) ** 2 for mean in self.means)
+        if self.disagreement is None:
+            return between
+        return between + self._known_disagreement(self._average(std**2 for std in self.stds))
+
+    def _known_disagreement(self, within: FloatArray) -> FloatArray | float:
+        return 0.0 if self.disagreement is None else np.minimum(self.disagreement, within)
 
     def logpdf(self, y: ArrayLike) -> FloatArray:
         """Logarithm of the density, ``log Σ w_i N(y; μ_i, s_i²)``; positive where std is small.
@@ -322,6 +337,10 @@ class NormalMixture(_Predictive):
         Standard deviations (not variances), positive, in units of y.
     weights : array-like of shape (n_members,), default=None
         Non-negative weights, normalised to sum to 1. None weighs all members equally.
+    disagreement : array-like of shape (n,), default=None
+        Variance within the members that is known not to be noise, such as that of the models whose
+        average a member's mean is: it counts as epistemic instead of aleatoric. The distribution
+        itself does not depend on it.
 
     Examples
     --------
@@ -336,9 +355,23 @@ class NormalMixture(_Predictive):
      [ 6.44  9.  ]]
     """
 
-    def __init__(self, means: ArrayLike, stds: ArrayLike, weights: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        means: ArrayLike,
+        stds: ArrayLike,
+        weights: ArrayLike | None = None,
+        disagreement: ArrayLike | None = None,
+    ) -> None:
         mean, std = _parameters("means", means, stds, "(n_members, n)")
-        super().__init__(_frozen(mean), _frozen(std), _frozen(_normalised(weights, len(mean))))
+        spread = None
+        if disagreement is not None:
+            spread = _real("disagreement", disagreement)
+            _check_shape("disagreement", spread, mean.shape[1:], "pass one variance per row")
+            valid = np.isfinite(spread) & (spread >= 0.0)
+            _check("disagreement", spread, valid, "be finite and not negative", "pass variances")
+            spread = _frozen(spread)
+        shares = _frozen(_normalised(weights, len(mean)))
+        super().__init__(_frozen(mean), _frozen(std), shares, spread)
 
     def __repr__(self) -> str:
         return f"NormalMixture(n_members={len(self.weights)}, n={len(self)})"

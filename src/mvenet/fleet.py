@@ -26,6 +26,7 @@ __all__ = [
     "ACTIVATIONS",
     "OBJECTIVES",
     "SCHEDULES",
+    "DivergedError",
     "Fleet",
     "Network",
     "Networks",
@@ -46,6 +47,10 @@ VARIANCE_FLOOR = 1e-6  # the engine's, in units of the variance of y
 
 Rows = NDArray[np.int64]
 Progress = Callable[[int], object]
+
+
+class DivergedError(ValueError):
+    """No network of a fit was trained to its end."""
 
 
 @dataclass(frozen=True)

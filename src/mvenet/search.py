@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from dataclasses import dataclass
 from numbers import Integral
@@ -12,16 +13,22 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.model_selection import KFold, PredefinedSplit, check_cv
 
-from mvenet import fleet
+from mvenet import _automatic, fleet
 from mvenet._combination import LeftOut, Verdict
-from mvenet._estimator import DivergedError, NetworkRegressor
+from mvenet._estimator import NetworkRegressor
 from mvenet._plan import Fitting, Plan, Request, Round, Table
 from mvenet._settings import at_least, choice, setting, with_settings
+from mvenet.distributions import Normal, NormalMixture
+from mvenet.recipes import STRATEGIES
 
 __all__ = ["MVERegressorCV"]
 
 Array = NDArray[np.float64]
 Pair = tuple[float, float]
+Folds = list[tuple[fleet.Rows, fleet.Rows]]
+MEANS = ("networks", "linear", "trees")
+# The parameters that count with strategy="auto".
+_AUTOMATIC = {"strategy", "means", "cv", "n_jobs", "random_state", "verbose"}
 GRID = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 
 
@@ -35,21 +42,36 @@ class _SearchPlan(Plan):
 
 @with_settings
 class MVERegressorCV(NetworkRegressor):
-    """Mean-variance networks with both penalties chosen by cross-validation.
+    """The best model that a table allows, found and judged by rows left out.
 
-    Networks are trained for every pair of penalties and every fold, all in one fleet; the pair that
-    predicts the rows left out best is chosen (Algorithm 1 of the paper). A warm-up depends on no
-    variance penalty, so one serves all of them.
+    By itself (``strategy="auto"``) it trains networks of several kinds on folds of the rows, with a
+    linear model and trees beside them, and lets the rows that each fold left out decide: on the
+    blend of the means, on the noise of each row, on its tails, and on the mixture of all that
+    becomes the predictive distribution.
+
+    With one of the paper's strategies it is the paper's procedure instead: networks are trained for
+    every pair of penalties and every fold, all in one fleet, and the pair that predicts the rows
+    left out best is chosen (Algorithm 1 of the paper). A warm-up depends on no variance penalty, so
+    one serves all of them.
 
     Parameters
     ----------
+    strategy : {"auto", "warmup", "warmup-fixed-mean", "no-warmup"}, default="auto"
+        "auto" finds the model and counts ``means``, ``cv``, ``n_jobs``, ``random_state`` and
+        ``verbose`` only. The others are the paper's three ways to train, as in
+        :class:`MVERegressor`; all parameters but ``means`` count.
+    means : {"auto", "networks"} or list, default="auto"
+        What the mean of ``strategy="auto"`` may be blended from: a list of regressors with ``fit``
+        and ``predict``, and of the names "networks", "linear" and "trees". "auto" is these three,
+        "networks" networks alone. The variance is always a network's.
     reg_mean, reg_var : list of float, default=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
         Penalties to try on the squared weights of the mean and of the variance network.
     selection : {"separate", "equal", "ratio"}, default="separate"
         Try all pairs; only equal ones (the values that both grids hold); or each ``reg_mean`` with
         a ``reg_var`` ten times as large, the paper's advice when a search is too dear.
-    cv : int, splitter or iterable, default=10
-        Folds. A number means that many shuffled ones.
+    cv : int, splitter, iterable or None, default=None
+        Folds. A number means that many shuffled ones; None is 10, and with ``strategy="auto"`` 5
+        from 2,000 rows and 3 from 100,000.
     final : {"folds", "refit"}, default="folds"
         What to keep: the networks of the chosen pair, each trained without one fold, as a mixture;
         or new networks trained on all rows.
@@ -65,25 +87,30 @@ class MVERegressorCV(NetworkRegressor):
     n_members : int, default=4
         Networks with different random starts: for each fold with ``final="folds"``, in all with
         ``final="refit"``. The search itself uses one for each pair and fold.
-    hidden_mean, hidden_var, activation, strategy, objective, beta, epochs, warmup_epochs, \
+    hidden_mean, hidden_var, activation, objective, beta, epochs, warmup_epochs, \
 batch_size, learning_rate, schedule, clip_value, early_stopping, validation_fraction, \
 n_iter_no_change, n_jobs, random_state, verbose
         As in :class:`MVERegressor`.
 
     Attributes
     ----------
+    summary_ : str
+        What was found, in words. With ``strategy="auto"`` only.
+    best_score_ : float
+        Score of what was chosen, the higher the better: with ``strategy="auto"`` the mean
+        log-likelihood of the rows left out; else the mean over the folds of that or the negative
+        CRPS, in units of y, after the factor if ``scale``.
+    cv_results_ : dict of ndarray
+        With ``strategy="auto"`` a row for each candidate: ``name``, ``reg_mean``, ``reg_var``,
+        ``rmse`` of the rows left out, ``share`` in the blended mean, ``weight`` in the mixture.
+        Else as in ``GridSearchCV``, with the score of each fold, and the column ``scale``. Loads
+        into a DataFrame. Networks that diverged score -inf, or are not there.
     best_reg_mean_, best_reg_var_ : float
-        The chosen pair.
+        The chosen pair, of the paper's strategies.
     best_index_ : int
         Its row in ``cv_results_``.
-    best_score_ : float
-        Its score, the higher the better: mean over the folds of the mean log-likelihood or the
-        negative CRPS of the rows left out, in units of y, after the factor if ``scale``.
     scale_ : float
         The factor on all standard deviations; 1 without ``scale``.
-    cv_results_ : dict of ndarray
-        As in ``GridSearchCV``, with the score of each fold, and the column ``scale``;
-        loads into a DataFrame. Networks that diverged score -inf.
     oof_mean_, oof_std_ : ndarray of shape (n,)
         Prediction for each row by networks that were not trained on it; NaN for rows of weight
         zero and rows that no fold leaves out.
@@ -91,10 +118,10 @@ n_iter_no_change, n_jobs, random_state, verbose
         The fold that left each row out (of several the last), -1 for none. With ``final="folds"``
         its networks are ``networks_[fold::n_splits_]``.
     networks_ : mvenet.fleet.Networks
-        The final networks as arrays.
+        The final networks as arrays, of the paper's strategies.
     history_ : dict of ndarray
-        As in :class:`MVERegressor`: of the first network of each fold, ``networks_[:n_splits_]``,
-        or with ``final="refit"`` of all that were kept.
+        Of the paper's strategies, as in :class:`MVERegressor`: of the first network of each fold,
+        ``networks_[:n_splits_]``, or with ``final="refit"`` of all that were kept.
     n_splits_ : int
     n_steps_ : int
         Gradient steps done, shared ones counted once.
@@ -110,7 +137,7 @@ n_iter_no_change, n_jobs, random_state, verbose
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (200, 1))
     >>> y = X[:, 0] ** 2 + (0.1 + 0.2 * X[:, 0] ** 2) * rng.standard_normal(200)
-    >>> model = MVERegressorCV(cv=5, random_state=0).fit(X, y)
+    >>> model = MVERegressorCV(cv=3, random_state=0).fit(X, y)
     >>> mean, std = model.predict([[0.0], [1.0]], return_std=True)
     >>> bool(std[0] < std[1])
     True
@@ -121,18 +148,30 @@ n_iter_no_change, n_jobs, random_state, verbose
     selection: str = setting(
         choice("separate", "equal", "ratio"), default="separate", kw_only=False
     )
-    cv: Any = setting("cv_object", default=10, kw_only=False)
+    cv: Any = setting("cv_object", default=None, kw_only=False)
     final: str = setting(choice("folds", "refit"), default="folds", kw_only=False)
     scale: bool = setting("boolean", default=True, kw_only=False)
     scoring: str = setting(choice("nll", "crps"), default="nll", kw_only=False)
     n_members: int = setting(at_least(1), default=4)
+    strategy: str = setting(choice("auto", *STRATEGIES), default="auto")
+    means: Any = setting(choice("auto", "networks"), "array-like", default="auto")
 
     @property
     def penalties_(self) -> tuple[float, float]:
-        """Penalties on the mean and on the variance that the networks were trained with."""
+        """Penalties on the mean and on the variance that the networks were trained with.
+
+        NaN with ``strategy="auto"``, whose networks have different ones.
+        """
+        if hasattr(self, "composite_"):
+            return np.nan, np.nan
         return self.best_reg_mean_, self.best_reg_var_
 
-    def _plan(self, table: Table) -> _SearchPlan:
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "composite_") or hasattr(self, "networks_")
+
+    def _plan(self, table: Table) -> Plan:
+        if self.strategy == "auto":
+            return self._automatic_plan(table)
         entropy = fleet.seed_entropy(self.random_state)
         folds = self._folds(table, entropy)
         parts = [train for train, _ in folds] + ([table.rows] if self.final == "refit" else [])
@@ -156,7 +195,76 @@ n_iter_no_change, n_jobs, random_state, verbose
             rounds.append(Round((Request(table, subsets, chosen, *settings),), settled=False))
         return _SearchPlan(tuple(rounds), pairs, folds)
 
-    def _fitting(self, table: Table, plan: _SearchPlan) -> Fitting[list[Warning]]:
+    def _automatic_plan(self, table: Table) -> Plan:
+        """Plan of ``strategy="auto"``, which chooses by itself what the paper's leave to us."""
+        fields = {f.name: f.default for f in dataclasses.fields(self)}
+        for name in sorted(set(fields) - _AUTOMATIC):
+            if getattr(self, name) is not fields[name] and getattr(self, name) != fields[name]:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is a parameter of the paper's strategies: "
+                    f"give strategy too, such as strategy='warmup', or leave {name} alone."
+                )
+        entropy = fleet.seed_entropy(self.random_state)
+        return _automatic.plan(table, self._folds(table, entropy), self._means(), entropy)
+
+    def _means(self) -> tuple[Any, ...]:
+        """Check the parameter ``means``."""
+        if isinstance(self.means, str):
+            return ("networks",) if self.means == "networks" else MEANS
+        given = tuple(self.means)
+        for mean in given:
+            known = mean in MEANS if isinstance(mean, str) else hasattr(mean, "fit")
+            if not known or not given:
+                raise ValueError(
+                    f"means holds {mean!r}: it must be a list of regressors and of "
+                    f"{', '.join(map(repr, MEANS))}."
+                )
+        if not given:
+            raise ValueError("means is empty: name at least one, such as 'networks'.")
+        return given
+
+    def _fitting(self, table: Table, plan: Any) -> Fitting[list[Warning]]:
+        if self.strategy == "auto":
+            return (yield from self._automatic_fitting(table, plan))
+        return (yield from self._paper_fitting(table, plan))
+
+    def _automatic_fitting(
+        self, table: Table, plan: _automatic.AutomaticPlan
+    ) -> Fitting[list[Warning]]:
+        threads = fleet.effective_threads(self.n_jobs)
+        found = yield from _automatic.search(table, plan, self._means(), threads)
+        self.oof_mean_, self.oof_std_ = found.mean, found.std
+        self._set_folds(plan.folds, len(table.y))
+        self.cv_results_ = found.candidates
+        self.best_score_ = float(np.nanmean(found.log_density))
+        self.n_steps_ = found.steps
+        self.summary_ = _automatic.summary(found, table)
+        self.composite_ = found.composite
+        return []
+
+    def _set_folds(self, folds: Folds, n: int) -> None:
+        self.oof_fold_ = np.full(n, -1)
+        for fold, (_, test) in enumerate(folds):
+            self.oof_fold_[test] = fold
+        self.n_splits_ = len(folds)
+
+    def _moments(self, table: NDArray[Any], std: bool) -> tuple[Array, Array | None]:
+        if not hasattr(self, "composite_"):
+            return super()._moments(table, std)
+        mean, deviation = self.composite_.moments(table, self._threads(table))
+        return mean, deviation if std else None
+
+    def _members(self) -> int:
+        if not hasattr(self, "composite_"):
+            return super()._members()
+        return sum(int(np.count_nonzero(noise.weights)) for noise in self.composite_.noises)
+
+    def _mixture(self, table: NDArray[Any]) -> Normal | NormalMixture:
+        if not hasattr(self, "composite_"):
+            return super()._mixture(table)
+        return self.composite_.distribution(table, self._threads(table))
+
+    def _paper_fitting(self, table: Table, plan: _SearchPlan) -> Fitting[list[Warning]]:
         pairs, k = plan.pairs, len(plan.folds)
         (searched,) = yield plan.rounds[0].requests
         left_out = LeftOut(table.X, table.y, table.weight, plan.folds)
@@ -181,11 +289,8 @@ n_iter_no_change, n_jobs, random_state, verbose
         self._set_results(pairs, verdicts, best)
         n = len(table.y)
         self.oof_mean_, self.oof_std_ = left_out.moments(groups, self.scale_, n)
-        self.oof_fold_ = np.full(n, -1)
-        for fold, (_, test) in enumerate(plan.folds):
-            self.oof_fold_[test] = fold
+        self._set_folds(plan.folds, n)
         self.history_ = kept.history_columns(plan.rounds[0].requests[0].networks[0].stages)
-        self.n_splits_ = k
         self.n_steps_ = steps
         self.networks_ = kept.networks if self.final == "refit" else fleet.join(groups)
         return warned + self._edges(pairs)
@@ -210,7 +315,7 @@ n_iter_no_change, n_jobs, random_state, verbose
                 networks = [searched.networks[part]]
                 verdicts.append(left_out.judge(networks, self.scale, self.scoring))
         if not np.isfinite([v.score for v in verdicts]).any():
-            raise DivergedError(
+            raise fleet.DivergedError(
                 f"All {n_pairs} penalty pairs diverged: lower learning_rate (now "
                 f"{self.learning_rate}) or clip_value (now {self.clip_value})."
             )
@@ -234,6 +339,8 @@ n_iter_no_change, n_jobs, random_state, verbose
     def _folds(self, table: Table, entropy: Any) -> list[tuple[fleet.Rows, fleet.Rows]]:
         """Training and left-out rows of each fold, as row numbers of the table."""
         X, y, rows, cv = table.X, table.y, table.rows, self.cv
+        if cv is None:
+            cv = _automatic.usual_folds(len(rows)) if self.strategy == "auto" else 10
         if isinstance(cv, Integral):
             seed = fleet.derived_seed(entropy, 0, 0, 0) % 2**32
             cv = KFold(int(cv), shuffle=True, random_state=seed)

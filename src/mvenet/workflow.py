@@ -210,6 +210,7 @@ def _networks(
     return MVERegressorCV(
         PENALTIES,
         PENALTIES,
+        strategy="warmup",
         cv=min(10, n),
         scoring="crps",  # not the likelihood: whoever looks at a report looks at the mean first
         n_members=4 if members is None else members,

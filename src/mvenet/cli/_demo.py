@@ -62,7 +62,9 @@ def diabetes_scores(random_state: int = 0, verbose: int = 0) -> list[Score]:
     grid = np.logspace(-4, 0, 5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # here the largest variance penalty is right
-        search = MVERegressorCV(grid, grid, cv=5, random_state=random_state, verbose=verbose)
+        search = MVERegressorCV(
+            grid, grid, strategy="warmup", cv=5, random_state=random_state, verbose=verbose
+        )
         search.fit(X, y)
     plain = baselines(reg_mean=search.best_reg_mean_, random_state=random_state)
     models = {"mvenet": search} | {name: model.fit(X, y) for name, model in plain}

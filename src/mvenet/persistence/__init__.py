@@ -186,7 +186,7 @@ def _build(skops_io: Any, metadata: dict[str, Any], members: Members) -> Any:
         versions = ", ".join(f"{name} {version}" for name, version in metadata["versions"].items())
         remedy = f"try the versions that it was written with, {printable(versions)}"
         raise RefusalError(f"cannot be rebuilt ({_brief(error)})", remedy) from error
-    fitted = [part for part in audit.our_estimators(model) if "networks_" in vars(part)]
+    fitted = [part for part in audit.our_estimators(model) if audit.is_fitted(part)]
     complete = isinstance(model, BaseEstimator) and fitted
     require(complete, "holds no fitted network of mvenet")
     for estimator in fitted:
@@ -203,7 +203,7 @@ def _pack(skops_io: Any, model: BaseEstimator) -> bytes:
             "skops.io.dump."
         )
     check_is_fitted(model)
-    fitted = [part for part in ours if hasattr(part, "networks_")]
+    fitted = [part for part in ours if audit.is_fitted(part)]
     for estimator in fitted:
         estimator._validate_params()  # set_params may have come after fit
     try:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from mvenet._estimator import DistributionRegressor
-from mvenet._validation import hidden_units
-from mvenet.fleet import ACTIVATIONS, Networks
 from mvenet.persistence._archive import Members, RefusalError, parsed, printable, require
+from mvenet.persistence._composite import check_composite
 from mvenet.persistence._names import OURS, located
-from mvenet.recipes import Architecture
+from mvenet.persistence._networks import check_networks
 
 DEEPEST = 200  # levels of JSON; a pipeline in a pipeline in a pipeline has 40
 OLDEST_PROTOCOL = 2  # of skops: a lower number in a file would call up its less careful readers
@@ -175,66 +172,24 @@ def our_estimators(model: Any) -> list[DistributionRegressor]:
     return found
 
 
+def is_fitted(estimator: DistributionRegressor) -> bool:
+    """Whether an estimator of ours holds what it was fitted to."""
+    return not {"networks_", "composite_"}.isdisjoint(vars(estimator))
+
+
 def check_estimator(estimator: DistributionRegressor) -> None:
     """Refuse a fitted estimator of ours whose attributes do not fit together."""
-    check_networks(estimator.networks_)
+    d = estimator.n_features_in_
+    require(isinstance(d, int) and d > 0, "has no number of features")
+    if hasattr(estimator, "composite_"):
+        check_composite(estimator.composite_, d)
+    else:
+        check_networks(estimator.networks_)
+        agree = estimator.networks_.x_mean.shape[1] == d
+        require(agree, "has networks for another number of features")
     estimator._validate_params()
-    d = estimator.networks_.x_mean.shape[1]
-    agree = isinstance(estimator.n_features_in_, int) and estimator.n_features_in_ == d
-    require(agree, "has networks for another number of features")
     names = getattr(estimator, "feature_names_in_", None)
     texts = names is None or (names.shape == (d,) and all(type(name) is str for name in names))
     require(texts, "has feature names that are no texts")
     positive = isinstance(estimator.scale_, float) and 0 < estimator.scale_ < math.inf
     require(positive, "has a scale_ that is no positive number")
-
-
-def check_networks(networks: Any) -> None:
-    """Refuse networks that training cannot have made; the engine gets no others.
-
-    Parameters
-    ----------
-    networks : mvenet.fleet.Networks, or whatever a file has in its place
-
-    Raises
-    ------
-    ValueError
-        If a type, a shape or a value is wrong, a number not finite or a scale not positive.
-    """
-    _check_fields(networks, Networks)
-    architecture = networks.architecture
-    _check_fields(architecture, Architecture)
-    for name in ("hidden_mean", "hidden_var"):
-        units = getattr(architecture, name)
-        require(units is None or isinstance(units, tuple), f"has a {name} that is no tuple")
-        require(hidden_units(name, units) == units, f"has a {name} that makes no sense")
-    known = architecture.activation in ACTIVATIONS
-    require(known, "has an activation that mvenet does not know")
-    bound = architecture.input_bound
-    require(isinstance(bound, float) and bound > 0, "has an input_bound that is not positive")
-
-    shape = np.shape(networks.x_mean)
-    require(len(shape) == 2 and min(shape) > 0, "has networks without inputs, or none at all")
-    k, d = shape
-    layers = (pair for sizes in architecture.sizes(d) for pair in pairwise(sizes))
-    n_parameters = sum((before + 1) * after for before, after in layers)
-    shapes = {"x_mean": (k, d), "x_scale": (k, d), "y_mean": (k,), "y_scale": (k,)}
-    for name, shape in {"parameters": (k, n_parameters), **shapes}.items():
-        array = getattr(networks, name)
-        require(type(array) is np.ndarray, f"has networks whose {name} is no array")
-        formats = ("<f8", "<f4") if name == "parameters" else ("<f8",)
-        fits = array.dtype.str in formats and array.shape == shape and array.flags.c_contiguous
-        require(fits, f"has networks whose {name} is not a block of {shape} numbers")
-        usual = np.isfinite(array).all() and not (name.endswith("_scale") and array.min() <= 0)
-        require(usual, f"has networks with a value in {name} that training never gives")
-
-
-def _check_fields(thing: Any, wanted: type) -> None:
-    """Refuse anything but an object of that dataclass, with its fields and no others.
-
-    Those with a default may be missing: the file may be older than they are.
-    """
-    fields = {field.name for field in dataclasses.fields(wanted)}
-    needed = {f.name for f in dataclasses.fields(wanted) if f.default is dataclasses.MISSING}
-    same = type(thing) is wanted and needed <= set(vars(thing)) <= fields
-    require(same, f"has something else in the place of {wanted.__name__}")

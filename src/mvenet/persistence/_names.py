@@ -10,6 +10,15 @@ HOMES = {
     "TableEncoder": "mvenet.table",
     "Networks": "mvenet.fleet",
     "Architecture": "mvenet.recipes",
+    "Composite": "mvenet._composite",
+    "NetworkMean": "mvenet._composite",
+    "MeanOfNoise": "mvenet._composite",
+    "Noise": "mvenet._composite",
+    "Range": "mvenet._composite",
+    "Linear": "mvenet._means",
+    "Forest": "mvenet._trees",
+    "Steps": "mvenet._steps",
+    "Shape": "mvenet._stack",
 }
 # Format 1 wrote the modules of its time.
 FORMER = {

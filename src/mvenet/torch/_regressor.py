@@ -24,11 +24,11 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from mvenet import recipes
-from mvenet._estimator import DivergedError, PredictsDistribution
+from mvenet._estimator import PredictsDistribution
 from mvenet._settings import PENALTY, POSITIVE, at_least, choice, setting, with_settings
 from mvenet._sklearn import Interval
 from mvenet.distributions import Normal, NormalMixture
-from mvenet.fleet import derived_seed, seed_entropy
+from mvenet.fleet import DivergedError, derived_seed, seed_entropy
 from mvenet.torch import _data
 from mvenet.torch._checkpoint import Checkpoint
 from mvenet.torch._files import state_of

@@ -1,0 +1,123 @@
+"""Means that are not networks: a linear model, trees, any regressor of scikit-learn's kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.linear_model import RidgeCV
+from sklearn.utils.validation import has_fit_parameter
+from threadpoolctl import threadpool_limits
+
+from mvenet import fleet
+from mvenet._plan import Table
+from mvenet._trees import Forest
+
+Array = NDArray[np.float64]
+Folds = Sequence[tuple[fleet.Rows, fleet.Rows]]
+NAMES = ("networks", "linear", "trees")
+PENALTIES = np.logspace(-3, 3, 13)  # of the linear model, on standardised columns
+FEW_ROWS = 50_000  # a tree of more would not be worth its memory
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A linear mean."""
+
+    coefficients: Array
+    intercept: float
+
+    def predict(self, X: NDArray[Any]) -> Array:
+        """Mean of each row, of shape (n,)."""
+        mean: Array = X @ self.coefficients + self.intercept
+        return mean
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A mean, what it says of the rows that its folds left out, and a way to fit it on all."""
+
+    name: str
+    left_out: list[Array]
+    refit: Callable[[], Any]
+
+
+def candidates(
+    means: Sequence[Any], table: Table, folds: Folds, entropy: Any, threads: int
+) -> list[Candidate]:
+    """Fit each mean that is not "networks" without each fold."""
+    others = [mean for mean in means if mean != "networks"]
+    seeds = [fleet.derived_seed(entropy, 1, 0, 0, number) % 2**32 for number in range(len(others))]
+    return [_candidate(m, table, folds, s, threads) for m, s in zip(others, seeds, strict=True)]
+
+
+def _candidate(mean: Any, table: Table, folds: Folds, seed: int, threads: int) -> Candidate:
+    name = mean if isinstance(mean, str) else type(mean).__name__
+    fit = {"linear": _linear, "trees": _trees}.get(name) or _given(mean)
+
+    def fitted(rows: fleet.Rows) -> Any:
+        weight = None if table.weight is None else table.weight[rows]
+        with threadpool_limits(1, user_api="openmp"):  # sums in one order, whatever the threads
+            return fit(table.X[rows], table.y[rows], weight, seed)
+
+    def of_fold(train: fleet.Rows, test: fleet.Rows) -> Array:
+        predicted = fitted(train).predict(table.X[test])
+        return _checked(name, predicted, len(test))
+
+    jobs = (delayed(of_fold)(train, test) for train, test in folds)
+    left_out = Parallel(n_jobs=threads, prefer="threads")(jobs)
+    return Candidate(name, left_out, lambda: fitted(table.rows))
+
+
+def _checked(name: str, predicted: Any, n: int) -> Array:
+    values = np.asarray(predicted, dtype=np.float64)
+    if values.shape != (n,) or not np.isfinite(values).all():
+        what = f"shape {values.shape}" if values.shape != (n,) else "values that are not finite"
+        raise ValueError(
+            f"means: {name} predicts {what} for {n} rows: it must give one finite number a row."
+        )
+    return values
+
+
+def _linear(X: NDArray[Any], y: Array, weight: Array | None, _: int) -> Linear:
+    """Ridge regression; its penalty by leave-one-out."""
+    X = np.asarray(X, dtype=np.float64)
+    center, scale = X.mean(axis=0), X.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    ridge = RidgeCV(PENALTIES).fit((X - center) / scale, y, sample_weight=weight)
+    coefficients = ridge.coef_ / scale
+    return Linear(coefficients, float(ridge.intercept_ - center @ coefficients))
+
+
+def _trees(X: NDArray[Any], y: Array, weight: Array | None, seed: int) -> Forest:
+    """Extremely randomised trees: fewer where each is large."""
+    n = len(y)
+    settings: dict[str, Any] = {"n_estimators": 100 if n <= 10_000 else 50, "random_state": seed}
+    if n > FEW_ROWS:
+        settings |= {"n_estimators": 30, "bootstrap": True, "max_samples": FEW_ROWS}
+    center, scale = float(y.mean()), float(y.std()) or 1.0
+    forest = ExtraTreesRegressor(**settings).fit(X, (y - center) / scale, sample_weight=weight)
+    return Forest.of(forest.estimators_, center, scale)
+
+
+def _given(estimator: Any) -> Callable[..., Any]:
+    """How a regressor of the user's is fitted."""
+
+    def fit(X: NDArray[Any], y: Array, weight: Array | None, _: int) -> Any:
+        known = {} if weight is None else {"sample_weight": weight}
+        if known and not has_fit_parameter(estimator, "sample_weight"):
+            known = {}
+        try:
+            return clone(estimator).fit(X, y, **known)
+        except Exception as error:  # whatever somebody else's estimator raises
+            raise ValueError(
+                f"means: {type(estimator).__name__} could not be fitted ({error}): mend or drop it."
+            ) from error
+
+    return fit

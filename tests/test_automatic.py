@@ -1,0 +1,303 @@
+"""MVERegressorCV by itself: a blend of means, noise from rows left out, one mixture."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.model_selection import KFold, RepeatedKFold, TimeSeriesSplit
+
+from mvenet import MVERegressorCV, NormalMixture, _stack, load
+from mvenet._composite import Range
+from mvenet._steps import Steps
+from mvenet._trees import Forest
+
+RNG = np.random.default_rng(0)
+
+
+def table(n=240, seed=0, ratio=5.0):
+    """A smooth mean, noise that differs by the sign of a column, one column that says nothing."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n, 4))
+    std = np.where(X[:, 2] > 0, 0.1 * ratio, 0.1)
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + std * rng.standard_normal(n), std
+
+
+X, Y, STD = table()
+NEW, NEW_Y, NEW_STD = table(seed=1)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return MVERegressorCV(cv=3, random_state=0).fit(X, Y)
+
+
+# --- the parts -----------------------------------------------------------------------------------
+
+
+def test_steps_rise_within_their_quantiles_and_are_flat_beyond():
+    x = RNG.exponential(size=(500, 2))
+    steps = Steps.of(x)
+    encoded = steps.encode(x)
+    assert encoded.shape == (500, 2 + 32) and encoded.dtype == np.float32
+    assert encoded[:, 2:].min() == 0 and encoded[:, 2:].max() == 1
+    # The sum of a column's steps counts the quantiles below a value, and so its rank.
+    rank = stats.rankdata(x[:, 0]) / 500
+    assert_allclose(encoded[:, 2:18].sum(axis=1) / 16, rank, atol=0.05)
+    far = steps.encode(np.array([[1e9, -1e9], [x[:, 0].max(), x[:, 1].min()]]))
+    assert_array_equal(far[0, 2:], far[1, 2:])
+    assert np.abs(far[:, :2]).max() <= 3
+
+
+def test_steps_of_constant_binary_and_many_columns():
+    x = np.column_stack([np.ones(50), RNG.integers(0, 2, 50), RNG.normal(size=50)])
+    steps = Steps.of(x)
+    assert np.bincount(steps.column, minlength=3)[:2].tolist() == [0, 1]
+    assert np.isfinite(steps.encode(x)).all()
+    assert Steps.of(RNG.normal(size=(30, 700))).encode(np.zeros((2, 700))).shape[1] <= 1_400
+
+
+def test_a_forest_is_scikit_learns(tmp_path):
+    x = RNG.normal(size=(300, 3)).round(1)  # ties, which lie on thresholds
+    y = x[:, 0] ** 2 + RNG.normal(size=300)
+    forest = ExtraTreesRegressor(20, random_state=0).fit(x, y)
+    ours = Forest.of(forest.estimators_, 0.0, 1.0)
+    new = np.vstack([x, RNG.normal(size=(5000, 3)) * 3])
+    assert_allclose(ours.predict(new, threads=2), forest.predict(new), atol=1e-6)
+    best_first = ExtraTreesRegressor(5, max_leaf_nodes=9, random_state=0).fit(x, y)
+    again = Forest.of(best_first.estimators_, 0.0, 1.0)
+    assert_allclose(again.predict(new), best_first.predict(new), atol=1e-6)
+
+
+def test_blend_is_constrained_least_squares():
+    y = RNG.normal(size=400)
+    means = np.array([y + 0.5 * RNG.normal(size=400), y + RNG.normal(size=400), y + 10])
+    weight = np.ones(400)
+    shares = _stack.blend(means, y, weight)
+    assert shares.sum() == pytest.approx(1) and shares[2] == 0
+    errors = [
+        np.mean((y - w * means[0] - (1 - w) * means[1]) ** 2) for w in np.linspace(0, 1, 1001)
+    ]
+    assert shares[0] == pytest.approx(np.argmin(errors) / 1000, abs=2e-3)
+
+
+def test_shape_recovers_factor_and_exponent_despite_outliers():
+    log_std = RNG.normal(size=4000)
+    residual = 3.0 * np.exp(0.5 * log_std) * RNG.standard_t(4, 4000)
+    residual[:20] *= 1e6
+    shape = _stack.shape(residual, log_std, np.ones(4000), 1e-9)
+    assert shape.exponent == pytest.approx(0.5, abs=0.05)
+    assert np.exp(shape.offset) == pytest.approx(3.0, rel=0.1)
+    assert shape.applied(np.array([1e3]))[0] <= 0.5 * log_std.max() + shape.offset + 1
+
+
+def test_mixture_of_multiples_is_as_likely_as_the_truth():
+    y = RNG.standard_t(3, 5000)
+    fresh = RNG.standard_t(3, 5000)
+    zeros = np.zeros((1, 5000))
+    weights = _stack.mix(y, zeros, zeros, np.ones(5000))
+    assert weights.sum() == pytest.approx(1) and (weights >= 0).all()
+    _, std, log_density = _stack.mixed(fresh, zeros, zeros, weights)
+    kept = np.flatnonzero(weights[0])
+    ours = NormalMixture(
+        np.zeros((len(kept), 5000)),
+        np.tile(_stack.MULTIPLES[kept, None], 5000),
+        weights[0, kept],
+    )
+    assert_allclose(log_density, ours.logpdf(fresh), rtol=1e-9)
+    assert_allclose(std, ours.std, rtol=1e-9)
+    truth = stats.t(3).logpdf(fresh).mean()
+    assert log_density.mean() == pytest.approx(truth, abs=0.02)
+    assert stats.norm(0, y.std()).logpdf(fresh).mean() < truth - 0.1  # what it is measured against
+
+
+def test_ignorance_grows_from_nothing_within_to_one_far_outside():
+    seen = Range.of(np.array([[0.0, 5.0], [1.0, 5.0]]), np.array([0.0, 2.0]))
+    rows = np.array([[0.5, 5.0], [2.0, 5.0], [3.0, 5.0], [1e300, 5.0], [0.5, 6.0]])
+    assert_allclose(seen.ignorance(rows), [0, 0.5, 0.8, 1, 0.5], atol=1e-12)
+
+
+# --- the whole -----------------------------------------------------------------------------------
+
+
+def test_it_finds_mean_and_noise(found):
+    mean, std = found.predict(NEW, return_std=True)
+    truth = np.sin(2 * NEW[:, 0]) + NEW[:, 1] ** 2
+    assert np.sqrt(np.mean((mean - truth) ** 2)) < 0.25
+    loud, quiet = np.median(std[NEW_STD > 0.3]), np.median(std[NEW_STD < 0.3])
+    assert loud > 1.4 * quiet
+    low, high = found.predict_interval(NEW, 0.9).T
+    assert 0.84 < np.mean((low <= NEW_Y) & (high >= NEW_Y)) < 0.97
+
+
+def test_all_ways_to_predict_agree(found):
+    dist = found.predict_dist(NEW)
+    mean, std = found.predict(NEW, return_std=True)
+    assert isinstance(dist, NormalMixture)
+    assert_allclose(dist.mean, mean, atol=1e-12)
+    assert_allclose(dist.std, std, rtol=1e-12)
+    assert_allclose(dist.var, std**2, rtol=1e-9)
+    assert (dist.epistemic > 0).all() and (dist.aleatoric >= 0).all()
+    alone = found.predict(NEW[3:4], return_std=True)
+    assert_allclose(np.ravel(alone), [mean[3], std[3]], rtol=1e-12)
+
+
+def test_what_it_tells(found):
+    results = found.cv_results_
+    assert np.nansum(results["share"]) == pytest.approx(1)
+    assert np.nansum(results["weight"]) == pytest.approx(1)
+    assert len({len(column) for column in results.values()}) == 1
+    assert {"trees", "linear"} <= set(results["name"])
+    blended = np.sqrt(np.mean((Y - found.oof_mean_) ** 2))
+    assert blended < 1.1 * np.nanmin(results["rmse"])
+    assert "rows left out" in found.summary_ and "differs between rows" in found.summary_
+    # Rows left out are judged by networks that did not see them: no better than new rows.
+    new = found.predict_dist(NEW).logpdf(NEW_Y).mean()
+    assert found.best_score_ == pytest.approx(new, abs=0.35)
+
+
+def test_threads_and_repetition_change_no_bit(found):
+    again = MVERegressorCV(cv=3, random_state=0, n_jobs=1).fit(X, Y)
+    assert again.predict(NEW).tobytes() == found.predict(NEW).tobytes()
+    assert clone(again).get_params() == again.get_params()
+    assert MVERegressorCV(cv=3, random_state=1).fit(X, Y).predict(NEW)[0] != found.predict(NEW)[0]
+
+
+@pytest.mark.parametrize("factor", [1e-9, 1e9])
+def test_units_of_y_and_x_do_not_matter(found, factor):
+    scaled = MVERegressorCV(cv=3, random_state=0).fit(X * factor, factor * Y + 5 * factor)
+    mean, std = scaled.predict(NEW * factor, return_std=True)
+    wanted = found.predict(NEW, return_std=True)
+    assert_allclose(mean / factor - 5, wanted[0], atol=0.1)
+    assert np.median(std / factor / wanted[1]) == pytest.approx(1, abs=0.1)
+
+
+def test_files_hold_all_of_it(found, tmp_path):
+    found.save(tmp_path / "model.mve")
+    again = load(tmp_path / "model.mve")
+    assert again.predict(NEW).tobytes() == found.predict(NEW).tobytes()
+    assert again.summary_ == found.summary_
+    assert (tmp_path / "model.mve").stat().st_size < 25e6
+
+
+def test_far_away_it_is_bounded_and_not_sure(found):
+    typical = np.median(found.predict(X, return_std=True)[1])
+    length = Y.max() - Y.min()
+    for factor in (3, 10, 1e3, 1e9, 1e150):
+        mean, std = found.predict(X * factor, return_std=True)
+        outside = (np.abs(X * factor) > 4).any(axis=1)
+        assert np.isfinite(mean).all() and np.isfinite(std).all()
+        assert mean.min() >= Y.min() - length and mean.max() <= Y.max() + length
+        assert std[outside].min() > typical and std.max() < 2 * length
+
+
+# --- choices -------------------------------------------------------------------------------------
+
+
+def test_any_regressor_can_be_a_mean(tmp_path):
+    y = 3 * X[:, 0] + 0.1 * RNG.normal(size=len(X))
+    given = MVERegressorCV(means=[LinearRegression()], cv=3, random_state=0).fit(X, y)
+    share = dict(zip(given.cv_results_["name"], given.cv_results_["share"], strict=True))
+    assert share["LinearRegression"] > 0.5
+    assert given.predict(X) == pytest.approx(3 * X[:, 0], abs=0.1)
+    with pytest.raises(ValueError, match="LinearRegression"):
+        given.save(tmp_path / "model.mve")
+    boosted = HistGradientBoostingRegressor(max_iter=20, random_state=0)
+    both = MVERegressorCV(means=["networks", boosted], cv=3, random_state=0).fit(X, Y)
+    assert "HistGradientBoostingRegressor" in both.cv_results_["name"]
+
+
+def test_networks_alone(found):
+    alone = MVERegressorCV(means="networks", cv=3, random_state=0).fit(X, Y)
+    assert not {"trees", "linear"} & set(alone.cv_results_["name"])
+    assert alone.best_score_ > found.best_score_ - 0.2
+
+
+class Broken(Ridge):
+    def __init__(self, answer="nan"):
+        self.answer = answer
+        super().__init__()
+
+    def fit(self, X, y, sample_weight=None):
+        if self.answer == "fail":
+            raise RuntimeError("no licence")
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), np.nan) if self.answer == "nan" else np.ones((len(X), 2))
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [("nan", "not finite"), ("shape", r"shape \(80, 2\)"), ("fail", "no licence")],
+)
+def test_a_mean_that_fails_is_named(answer, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        MVERegressorCV(means=[Broken(answer)], cv=3).fit(X, Y)
+    assert "Broken" in str(caught.value)
+
+
+@pytest.mark.parametrize("means", [[], ["forest"], [3], "tree"])
+def test_means_that_are_none(means):
+    with pytest.raises(ValueError, match="means"):
+        MVERegressorCV(means=means, cv=3).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"hidden_mean": (5,)}, {"reg_mean": [0.1]}, {"scale": False}, {"n_members": 2}]
+)
+def test_parameters_of_the_papers_strategies_ask_for_one(settings):
+    with pytest.raises(ValueError, match=f"{next(iter(settings))}.*strategy='warmup'"):
+        MVERegressorCV(**settings).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "cv", [RepeatedKFold(n_splits=2, n_repeats=2, random_state=0), TimeSeriesSplit(3), KFold(2)]
+)
+def test_folds_that_overlap_or_leave_rows_in(cv):
+    model = MVERegressorCV(cv=cv, random_state=0).fit(X[:90], Y[:90])
+    left = np.zeros(90, dtype=bool)
+    for _, test in cv.split(X[:90]):
+        left[test] = True
+    assert_array_equal(np.isnan(model.oof_mean_), ~left)
+    assert np.isfinite(model.predict(NEW)).all()
+
+
+def test_weights_count_as_rows_and_zero_as_none():
+    weight = np.ones(len(Y))
+    weight[:60] = 0
+    y = Y.copy()
+    y[:60] += 1e6
+    kept = MVERegressorCV(cv=3, random_state=0).fit(X, y, sample_weight=weight)
+    assert np.abs(kept.predict(NEW)).max() < 20
+    assert np.isnan(kept.oof_mean_[:60]).all() and np.isfinite(kept.oof_mean_[60:]).all()
+
+
+# --- tables that are hardly any ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (RNG.normal(size=(8, 2)), RNG.normal(size=8)),
+        (RNG.normal(size=(40, 1)), np.full(40, 7.0)),
+        (np.ones((40, 3)), RNG.normal(size=40)),
+        (RNG.normal(size=(30, 60)), RNG.normal(size=30)),
+        (np.repeat(RNG.normal(size=(5, 2)), 8, axis=0), np.repeat(RNG.normal(size=5), 8)),
+        (RNG.normal(size=(60, 2)), np.append(RNG.normal(size=59), 1e12)),
+    ],
+    ids=["few", "constant y", "constant X", "wide", "identical rows", "outlier"],
+)
+def test_odd_tables_give_a_model(X, y):
+    model = MVERegressorCV(cv=3, random_state=0).fit(X, y)
+    mean, std = model.predict(X, return_std=True)
+    dist = model.predict_dist(X)
+    assert np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()
+    assert np.isfinite(dist.logpdf(y)).all() and np.isfinite(dist.interval(0.9)).all()
+    json.dumps(model.summary_)
