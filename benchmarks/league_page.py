@@ -13,6 +13,7 @@ from league_methods import METHODS
 US, QUICK, BEFORE = "MVERegressorCV", "MVERegressor", "mvenet 0.1 (before)"
 NAMES = tuple(method.name for method in METHODS)
 PEERS = tuple(method.name for method in METHODS if not method.ours)
+ALL_FOLDS = 11 * 10 + 5 * 3  # eleven tables have fewer than 5,000 rows
 Results = dict[tuple[str, str], dict[int, dict[str, float]]]  # (method, table) -> fold -> scores
 
 
@@ -240,11 +241,18 @@ def bde_table(results: Results, table: str) -> str:
     return markdown([table, "RMSE", "Gaussian NLL", "NLL of the whole distribution", "s"], rows)
 
 
+def progress(results: Results, tables: Sequence[str]) -> str:
+    """How much of the league is measured, in a sentence."""
+    counts = {name: sum(len(results.get((name, t), ())) for t in tables) for name in NAMES}
+    listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+    return f"Folds measured so far, of {ALL_FOLDS} (a Gaussian process fits 100 of them): {listed}."
+
+
 def tables_of_the_page(results: Results, order: Sequence[str]) -> str:
     """All that is measured, as Markdown."""
     measured = {table for _, table in results}
     tables = [name for name in order if name in measured and not name.endswith("(BDE)")]
-    parts = []
+    parts = [progress(results, tables)]
     for score, better in ((LOGLIK, "higher"), (CRPS, "lower"), (RMSE, "lower")):
         parts += [f"### {score.title} ({better} is better)", score_table(results, tables, score)]
         parts.append(verdict(results, tables, score))
