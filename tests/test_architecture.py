@@ -29,6 +29,7 @@ LEVELS = {
     "_combination": 1,
     "_trees": 1,
     "_composite": 1,
+    "_distributed": 1,
     "_plan": 1,
     "_progress": 1,
     # knows scikit-learn
@@ -44,7 +45,6 @@ LEVELS = {
     "predictive": 2,
     "metrics": 2,
     "comparison": 2,
-    "_distributed": 2,
     # edges, imported by nobody below
     "datasets": 3,
     "plots": 3,

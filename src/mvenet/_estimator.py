@@ -292,7 +292,7 @@ def fit_together(
     found = drive(
         plans,
         [_forgiven(fit) for fit in fits] if forgiving else fits,
-        threads=fleet.effective_threads(n_jobs),
+        threads=None if n_jobs is None else fleet.effective_threads(n_jobs),
         verbose=verbose,
         progress=progress,
     )

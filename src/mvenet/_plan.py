@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mvenet import fleet
+from mvenet import _distributed, fleet
 from mvenet._progress import steps_bar
 from mvenet.recipes import Architecture, Stage, Training
 
@@ -98,7 +98,7 @@ def drive(
     plans: Sequence[Plan],
     fits: Sequence[Fitting[T]],
     *,
-    threads: int = 1,
+    threads: int | None = None,
     verbose: int = 0,
     progress: fleet.Progress | None = None,
 ) -> list[T]:
@@ -106,7 +106,8 @@ def drive(
 
     The requests of one moment become one fleet for each table, architecture and training, so that
     what two fits have in common is trained once. ``progress`` is told the gradient steps done;
-    ``verbose`` draws a bar of all that are planned.
+    ``verbose`` draws a bar of all that are planned. ``threads`` are those here or, on a cluster,
+    of each unit of work; None takes all that are free.
     """
     results: dict[int, T] = {}
     done = 0
@@ -142,12 +143,12 @@ def drive(
 
 
 def _train(
-    requests: Sequence[Request], threads: int, progress: fleet.Progress | None
+    requests: Sequence[Request], threads: int | None, progress: fleet.Progress | None
 ) -> tuple[list[fleet.Fleet], fleet.Fleet]:
     """The fleet of each request, and that of all."""
     subsets, networks = _merged(requests)
     first = requests[0]
-    whole = fleet.train(
+    whole = _distributed.train(
         first.table.X,
         first.table.y,
         first.table.weight,
@@ -156,7 +157,6 @@ def _train(
         architecture=first.architecture,
         training=first.training,
         threads=threads,
-        record_history=True,
         progress=progress,
     )
     ends = itertools.accumulate(len(request.networks) for request in requests)

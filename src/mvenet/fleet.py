@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,8 +31,11 @@ __all__ = [
     "Fleet",
     "Network",
     "Networks",
+    "dask_worker",
     "derived_seed",
     "effective_threads",
+    "families",
+    "instruction_set",
     "join",
     "planned_steps",
     "seed_entropy",
@@ -323,6 +327,14 @@ def _share(networks: Sequence[Network]) -> tuple[list[_Job], list[list[int]]]:
     return list(numbers), chains
 
 
+def families(networks: Sequence[Network]) -> list[list[int]]:
+    """Numbers of the networks that share a first stage, family by family."""
+    found: dict[int, list[int]] = {}
+    for number, chain in enumerate(_share(networks)[1]):
+        found.setdefault(chain[0], []).append(number)
+    return list(found.values())
+
+
 def _canonical(stage: Stage) -> Stage:
     """The stage without the penalty of a network that it does not train."""
     if stage.mode == "warmup":
@@ -384,12 +396,33 @@ def seed_entropy(random_state: Any) -> int | list[int]:
 def effective_threads(n_jobs: int | None) -> int:
     """Threads for ``n_jobs``: None is all that are free, negative counts from the end.
 
-    Within a joblib worker ``OMP_NUM_THREADS`` holds that worker's share, and is obeyed.
+    On a Dask worker these are its own threads, shared by the tasks that it runs, whatever its
+    environment says. Within another joblib worker ``OMP_NUM_THREADS`` holds that worker's share.
     """
     if n_jobs is not None and n_jobs > 0:
         return min(n_jobs, 1024)
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    available = int(joblib.cpu_count())
-    if limit.isdigit() and int(limit) > 0:
-        available = min(available, int(limit))
+    worker = dask_worker()
+    if worker is None:
+        limit = os.environ.get("OMP_NUM_THREADS", "")
+        available = int(joblib.cpu_count())
+        if limit.isdigit() and int(limit) > 0:
+            available = min(available, int(limit))
+    else:
+        available = max(1, worker.state.nthreads // max(1, worker.state.executing_count))
     return available if n_jobs is None else max(1, available + 1 + n_jobs)
+
+
+def dask_worker() -> Any:
+    """The Dask worker that this is a task of, or None."""
+    module = sys.modules.get("distributed.worker")
+    if module is None:
+        return None
+    try:
+        return module.get_worker()
+    except ValueError:
+        return None
+
+
+def instruction_set() -> str:
+    """The instruction set that the engine uses, which decides the last bits of results."""
+    return _engine.instruction_set()

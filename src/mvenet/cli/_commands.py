@@ -34,6 +34,7 @@ HeaderRows = Annotated[
     int, typer.Option(min=1, max=9, help="Rows above the data: names, and perhaps units.")
 ]
 Report = Annotated[Path | None, typer.Option(help="Write a report as one HTML file.")]
+Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")]
 Seed = Annotated[
     int, typer.Option(min=0, max=2**32 - 1, help="Seed: the same one gives the same result.")
 ]
@@ -74,6 +75,7 @@ def fit(
         float, typer.Option(min=0, max=0.9, help="Share of the rows kept to check the model by.")
     ] = 0.2,
     report: Report = None,
+    dask: Dask = None,
     header_rows: HeaderRows = 1,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -81,17 +83,18 @@ def fit(
     debug: Debug = False,
 ) -> None:
     """Fit a model to a table, check it on rows held out, and save it."""
-    from mvenet import persistence, table, workflow
+    from mvenet import _distributed, persistence, table, workflow
 
     _check_places([output, report], [data])
     _check_packages(skops="persist", **({} if report is None else _FOR_REPORTS))
     silent = quiet or as_json
     with progress_bar(f"reading {data.name}", silent) as bar:
         frame = table.read(data, header_rows=header_rows, progress=bar)
-    fitted = workflow.fit_table(
-        frame, target, search=search, members=members, holdout=holdout, seed=seed,
-        verbose=printing.verbosity(silent),
-    )  # fmt: skip
+    with _distributed.on_dask(dask):
+        fitted = workflow.fit_table(
+            frame, target, search=search, members=members, holdout=holdout, seed=seed,
+            verbose=printing.verbosity(silent),
+        )  # fmt: skip
     persistence.save(fitted.model, output)
     if report is not None:
         _write_report(report, fitted.model, fitted.evaluation, data, fitted, silent)
@@ -208,7 +211,7 @@ def compare(
     paper: Annotated[
         bool, typer.Option("--paper", help="1000 epochs a stage, as in the paper.")
     ] = False,
-    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
+    dask: Dask = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what it costs.")] = False,
     header_rows: HeaderRows = 1,
     seed: Seed = 0,

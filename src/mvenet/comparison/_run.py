@@ -7,7 +7,7 @@ import itertools
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import joblib
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mvenet import metrics
+from mvenet._distributed import active_workers
 from mvenet._estimator import NetworkRegressor, fit_together
 from mvenet._plan import planned_steps
 from mvenet._progress import steps_bar
@@ -39,8 +40,8 @@ def compare_strategies(
 
     Each arm is fitted to the same outer folds, with the same inner folds, starts and batches, and
     judged by the rows left out. Arms are fitted together: a network that serves two is trained
-    once. Folds run through joblib: within ``joblib.parallel_config(backend="dask")`` they run on
-    a Dask cluster.
+    once. Folds run through joblib; within ``joblib.parallel_config(backend="dask")`` the networks
+    of each fold are shared by all workers of a Dask cluster.
 
     Parameters
     ----------
@@ -91,13 +92,24 @@ def compare_strategies(
         planned = {i: planned_steps(experiment.plans(i)) for i in todo} if verbose else {}
         with steps_bar("comparing", sum(planned.values()), verbose) as bar:
             ticks = _Ticks(bar)
-            calls = (joblib.delayed(_run_fold)(experiment, i, n_jobs, ticks) for i in todo)
-            for fold, result in joblib.Parallel(return_as="generator_unordered")(calls):
+            for fold, result in _folds(experiment, todo, n_jobs, ticks):
                 if kept is not None:
                     kept.add(fold, result)
                 done[fold] = result
                 ticks(fold, planned.get(fold, 0))
     return _comparison(experiment, done)
+
+
+def _folds(
+    experiment: Experiment, todo: list[int], n_jobs: int | None, ticks: _Ticks
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Run the folds: each on a process of joblib's; on a Dask cluster each on all workers."""
+    workers = active_workers()
+    if workers is not None and workers.client is not None:
+        yield from (_run_fold(experiment, i, n_jobs, ticks) for i in todo)
+        return
+    calls = (joblib.delayed(_run_fold)(experiment, i, n_jobs, ticks) for i in todo)
+    yield from joblib.Parallel(return_as="generator_unordered")(calls)
 
 
 def _run_fold(

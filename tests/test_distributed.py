@@ -1,0 +1,130 @@
+"""A fit on other processes: the same bits as here, and nothing but the units in hand is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.model_selection import cross_val_score
+
+from mvenet import MVERegressor, MVERegressorCV, _distributed, fleet
+from mvenet.recipes import Stage
+
+distributed = pytest.importorskip("distributed")
+
+SEARCH = {
+    "hidden_mean": (8,),
+    "hidden_var": (4,),
+    "reg_mean": (1e-3, 1e-2),
+    "reg_var": (1e-3, 1e-1),
+    "cv": 3,
+    "n_members": 2,
+    "epochs": 20,
+    "warmup_epochs": 20,
+    "random_state": 0,
+}
+
+
+def table(n=150, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, X[:, 0] + (0.1 + 0.3 * (X[:, 1] > 0)) * rng.standard_normal(n)
+
+
+@pytest.fixture(scope="module")
+def client():
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def assert_same(a, b):
+    assert a.networks_.parameters.tobytes() == b.networks_.parameters.tobytes()
+    assert a.n_steps_ == b.n_steps_
+    for name in ("mean_test_score", "split0_test_score"):
+        assert a.cv_results_[name].tobytes() == b.cv_results_[name].tobytes()
+    for name, column in a.history_.items():
+        assert column.tobytes() == b.history_[name].tobytes()
+
+
+def test_a_search_on_dask_is_the_same_to_the_bit_and_uses_every_worker(client):
+    X, y = table()
+    here = MVERegressorCV(**SEARCH).fit(X, y)
+    before = client.run(lambda dask_worker: dask_worker.state.transition_counter)
+    with joblib.parallel_config(backend="dask"):
+        there = MVERegressorCV(**SEARCH).fit(X, y)
+    after = client.run(lambda dask_worker: dask_worker.state.transition_counter)
+    assert_same(here, there)
+    assert all(after[worker] > before[worker] for worker in before)
+
+
+def test_a_search_on_processes_of_joblib_is_the_same_to_the_bit():
+    X, y = table()
+    here = MVERegressorCV(**SEARCH).fit(X, y)
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        there = MVERegressorCV(**SEARCH).fit(X, y)
+    assert_same(here, there)
+
+
+def test_a_worker_killed_in_the_middle_costs_its_units_only(client):
+    X, y = table(400)
+    long = SEARCH | {"epochs": 4000, "warmup_epochs": 500, "n_members": 1}
+    here = MVERegressorCV(**long).fit(X, y)
+    victim = next(iter(client.run(os.getpid).values()))
+    done = []
+    killer = threading.Timer(0.5, os.kill, (victim, signal.SIGKILL))
+    with joblib.parallel_config(backend="dask"):
+        killer.start()
+        start = time.monotonic()
+        there = MVERegressorCV(**long).fit(X, y)
+        done.append(time.monotonic() - start)
+    assert done[0] > 0.5, "it was over before the worker was killed"
+    assert_same(here, there)
+
+
+def test_an_estimator_within_a_task_stays_on_its_worker(client):
+    X, y = table()
+    model = MVERegressor(hidden_mean=(8,), hidden_var=(4,), epochs=20, random_state=0)
+    here = cross_val_score(model, X, y, cv=3)
+    with joblib.parallel_config(backend="dask"):
+        there = cross_val_score(model, X, y, cv=3)
+    np.testing.assert_array_equal(here, there)
+
+
+def test_a_task_has_the_threads_of_its_worker_whatever_the_environment_says(client):
+    assert client.submit(os.environ.get, "OMP_NUM_THREADS", pure=False).result() == "1"
+    assert client.submit(fleet.effective_threads, None, pure=False).result() == 1
+    assert client.submit(fleet.effective_threads, 3, pure=False).result() == 3
+    options = {"n_workers": 1, "threads_per_worker": 4, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as wide:
+        assert wide.submit(fleet.effective_threads, None, pure=False).result() == 4
+
+
+def test_workers_that_would_give_other_numbers_are_told(client, monkeypatch):
+    monkeypatch.setenv("MVENET_SIMD", "baseline")  # here, not there
+    if fleet.instruction_set() == client.submit(fleet.instruction_set, pure=False).result():
+        pytest.skip("this processor has but one instruction set")
+    with (
+        joblib.parallel_config(backend="dask"),
+        pytest.raises(RuntimeError, match=r"A worker has mvenet .* with avx.*set MVENET_SIMD"),
+    ):
+        MVERegressor(epochs=2, warmup_epochs=2).fit(*table())
+
+
+def test_units_keep_what_shares_a_warm_up_together_and_weigh_alike():
+    stages = [
+        (Stage("warmup", 10, 0.1, reg_mean=a), Stage("joint", 10, 0.1, reg_mean=a, reg_var=b))
+        for a in (0.1, 0.2, 0.3)
+        for b in (1.0, 2.0)
+    ]
+    networks = [fleet.Network(s, seed=1) for s in stages]
+    families = fleet.families(networks)
+    assert families == [[0, 1], [2, 3], [4, 5]]
+    units = _distributed._units(families, [1, 1, 5, 5, 2, 2], 2)
+    assert sorted(map(sorted, units)) == [[0, 1, 4, 5], [2, 3]]
+    assert _distributed._units(families, [1] * 6, 100) == families
