@@ -181,7 +181,8 @@ private:
 template <class T>
 nb::dict train_as(const Settings& settings, const Table& table,
                   const std::vector<std::pair<Rows64, Rows64>>& rows, const std::vector<Job>& jobs,
-                  double input_bound, int threads, bool record, const nb::object& progress) {
+                  const nb::object& starts, double input_bound, int threads, bool record,
+                  const nb::object& progress) {
     const std::int64_t parameters = settings.parameters();
     const std::size_t n_jobs = jobs.size(), n_subsets = rows.size();
     const auto columns = std::size_t(table.columns);
@@ -207,6 +208,12 @@ nb::dict train_as(const Settings& settings, const Table& table,
         results.push_back({theta.data() + std::int64_t(j) * parameters,
                            record ? history.data() + 2 * at : nullptr, &outcomes[j]});
         at += std::size_t(jobs[j].stage.epochs);
+    }
+    if (!starts.is_none()) {
+        const auto given = nb::cast<Square<T>>(starts);
+        if (given.shape(0) != n_jobs || std::int64_t(given.shape(1)) != parameters)
+            throw std::invalid_argument("starts need a row of parameters for each job");
+        std::copy(given.data(), given.data() + given.size(), theta.data());
     }
     Watcher watcher(progress);
     const Kernels& kernels = chosen();
@@ -239,10 +246,11 @@ nb::dict train_as(const Settings& settings, const Table& table,
 nb::dict train(const Matrix& x, const Vector<double>& y,
                const std::optional<Vector<double>>& weight,
                const std::vector<std::pair<Rows64, Rows64>>& subsets, const std::vector<Job>& jobs,
-               const std::vector<int>& mean_sizes, const std::vector<int>& var_sizes,
-               const std::string& activation, double input_bound, const std::string& objective,
-               double beta, std::int64_t batch_size, double clip_value, double beta2, bool precise,
-               int threads, bool record_history, const nb::object& progress) {
+               const nb::object& starts, const std::vector<int>& mean_sizes,
+               const std::vector<int>& var_sizes, const std::string& activation, double input_bound,
+               const std::string& objective, double beta, std::int64_t batch_size,
+               double clip_value, double beta2, bool precise, int threads, bool record_history,
+               const nb::object& progress) {
     Settings settings(x.shape(1), mean_sizes, var_sizes, activation);
     settings.plan.objective = from_name<Objective>("objective", objective, objectives);
     settings.plan.beta = beta;
@@ -266,10 +274,13 @@ nb::dict train(const Matrix& x, const Vector<double>& y,
             throw std::invalid_argument("a job names a subset that does not exist");
         if (jobs[j].parent >= std::int64_t(j))
             throw std::invalid_argument("a job stands before its parent");
+        if (!jobs[j].stage.fresh && jobs[j].parent < 0 && starts.is_none())
+            throw std::invalid_argument("a job goes on from nothing");
         if (jobs[j].stage.epochs < 0) throw std::invalid_argument("negative epochs");
     }
     const auto as = precise ? train_as<double> : train_as<float>;
-    return as(settings, table, subsets, jobs, input_bound, threads, record_history, progress);
+    return as(settings, table, subsets, jobs, starts, input_bound, threads, record_history,
+              progress);
 }
 
 // Networks as arrays, checked to fit together.
@@ -340,14 +351,15 @@ nb::object predict_trees(const Matrix& x, const Vector<std::int16_t>& feature,
     return mean.release();
 }
 
-Job make_job(const std::string& mode, std::int64_t subset, std::int64_t parent, std::uint64_t seed,
-             std::int64_t epochs, double learning_rate, const std::string& schedule,
-             double reg_mean, double reg_var, bool init_var_bias, std::int64_t patience) {
+Job make_job(const std::string& mode, std::int64_t subset, std::int64_t parent, bool started,
+             std::uint64_t seed, std::int64_t epochs, double learning_rate,
+             const std::string& schedule, double reg_mean, double reg_var, bool init_var_bias,
+             std::int64_t patience) {
     Job job;
     job.subset = subset;
     job.parent = parent;
     job.stage.mode = from_name<Mode>("mode", mode, modes);
-    job.stage.fresh = parent < 0;
+    job.stage.fresh = parent < 0 && !started;
     job.stage.init_var_bias = init_var_bias;
     job.stage.schedule = from_name<Schedule>("schedule", schedule, schedules);
     job.stage.seed = seed;
@@ -366,13 +378,13 @@ NB_MODULE(_engine, m) {
     using namespace mvenet;
     m.doc() = "The native engine of mvenet; mvenet.fleet is its only caller.";
     nb::class_<Job>(m, "Job", "One stage of one network on one subset of the rows.")
-        .def(nb::new_(&make_job), nb::kw_only(), "mode"_a, "subset"_a, "parent"_a, "seed"_a,
-             "epochs"_a, "learning_rate"_a, "schedule"_a, "reg_mean"_a, "reg_var"_a,
+        .def(nb::new_(&make_job), nb::kw_only(), "mode"_a, "subset"_a, "parent"_a, "started"_a,
+             "seed"_a, "epochs"_a, "learning_rate"_a, "schedule"_a, "reg_mean"_a, "reg_var"_a,
              "init_var_bias"_a, "patience"_a);
     m.def("train", &train, nb::kw_only(), "x"_a, "y"_a, "weight"_a.none(), "subsets"_a, "jobs"_a,
-          "mean_sizes"_a, "var_sizes"_a, "activation"_a, "input_bound"_a, "objective"_a, "beta"_a,
-          "batch_size"_a, "clip_value"_a, "beta2"_a, "precise"_a, "threads"_a, "record_history"_a,
-          "progress"_a.none());
+          "starts"_a.none(), "mean_sizes"_a, "var_sizes"_a, "activation"_a, "input_bound"_a,
+          "objective"_a, "beta"_a, "batch_size"_a, "clip_value"_a, "beta2"_a, "precise"_a,
+          "threads"_a, "record_history"_a, "progress"_a.none());
     m.def("predict", &predict<float>, nb::kw_only(), "x"_a, "parameters"_a.noconvert(), "x_mean"_a,
           "x_scale"_a, "y_mean"_a, "y_scale"_a, "mean_sizes"_a, "var_sizes"_a, "activation"_a,
           "input_bound"_a, "threads"_a, "deviations"_a, "weights"_a.none(), "factor"_a);

@@ -1,7 +1,8 @@
 // Many networks on a few threads.
 //
 // A fleet is a list of jobs; a job is one stage of one network on one subset of the rows. A job may
-// start from the result of another (its parent): that is how one warm-up serves many networks. Each
+// start from the result of another (its parent): that is how one warm-up serves many networks. Or
+// it goes on from parameters of an earlier fleet, which then stand where its result will be. Each
 // job is run from start to end by one thread, the longest first; threads for which no job is left
 // help with the others (crew.hpp). Nothing depends on how many threads there are or which jobs go
 // side by side.

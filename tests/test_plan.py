@@ -116,3 +116,36 @@ def test_rounds_may_differ_in_table_and_architecture():
     assert c.networks.x_mean.shape == (2, 3) and np.isfinite(c.networks.parameters).all()
     # What both fits asked for at once was trained once; the tables of their own were not shared.
     assert steps[-1] == a.steps + b.steps + 2 * c.steps == planned_steps([plan, plan])
+
+
+def test_a_round_may_go_on_from_an_earlier_one():
+    given = table(X, Y)
+    architecture = recipes.Architecture((5,), (3,))
+    rows = [(given.rows, given.rows[:0])]
+    stages = recipes.stages(
+        "warmup", n_rows=len(Y), batch_size=32, epochs=6, warmup_epochs=4, learning_rate=1e-2
+    )
+
+    def asked(networks):
+        return Request(given, rows, networks, architecture, recipes.Training())
+
+    whole = [fleet.Network(stages, seed) for seed in (1, 2)]
+    first = [dataclasses.replace(network, stages=stages[:1]) for network in whole]
+    plan = Plan((Round((asked(whole), asked(first))), Round((asked(whole[:1]),), settled=False)))
+
+    def fit():
+        at_once, warm = yield plan.rounds[0].requests
+        later = [
+            fleet.Network(stages[1:], network.seed, start=warm.networks.start(i))
+            for i, network in enumerate(whole)
+        ]
+        (went_on,) = yield [asked(later)]
+        return at_once.networks.parameters, went_on.networks.parameters
+
+    ((at_once, went_on),) = drive([plan], [fit()])
+    assert_array_equal(went_on, at_once)
+    wrong = fleet.Network(stages[1:], 1, start=b"\0" * 8)
+    with pytest.raises(ValueError, match="start has 8 bytes, but these networks"):
+        fleet.train(
+            X, Y, None, rows, [wrong], architecture=architecture, training=recipes.Training()
+        )

@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import joblib
@@ -59,11 +60,17 @@ class DivergedError(ValueError):
 
 @dataclass(frozen=True)
 class Network:
-    """One network of a fleet: its stages, its seed and the number of its subset of rows."""
+    """One network of a fleet: its stages, its seed and the number of its subset of rows.
+
+    ``start`` are parameters of a network trained before on the same rows
+    (:meth:`Networks.start`): the first stage goes on from them, with Adam and the learning rate's
+    schedule starting anew.
+    """
 
     stages: tuple[Stage, ...]
     seed: int
     subset: int = 0
+    start: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +97,10 @@ class Networks:
 
     def __len__(self) -> int:
         return len(self.parameters)
+
+    def start(self, i: int) -> bytes:
+        """What a :class:`Network` of this architecture goes on from: the i-th one's parameters."""
+        return bytes(self.parameters[i].tobytes())
 
     def __getitem__(self, index: Any) -> Networks:
         """Some of the networks: a slice, a mask or an array of numbers."""
@@ -260,6 +271,7 @@ def train(
         weight=sample_weight,
         subsets=[(row_numbers(rows), row_numbers(valid)) for rows, valid in subsets],
         jobs=[_engine_job(job) for job in jobs],
+        starts=_starts(jobs, architecture, X.shape[1], precise),
         mean_sizes=mean_sizes,
         var_sizes=var_sizes,
         activation=architecture.activation,
@@ -312,6 +324,7 @@ class _Job:
     seed: int
     subset: int
     parent: int
+    start: bytes | None
 
 
 def _share(networks: Sequence[Network]) -> tuple[list[_Job], list[list[int]]]:
@@ -321,7 +334,8 @@ def _share(networks: Sequence[Network]) -> tuple[list[_Job], list[list[int]]]:
     for network in networks:
         chain: list[int] = []
         for stage in network.stages:
-            job = _Job(_canonical(stage), network.seed, network.subset, chain[-1] if chain else -1)
+            where = (chain[-1], None) if chain else (-1, network.start)
+            job = _Job(_canonical(stage), network.seed, network.subset, *where)
             chain.append(numbers.setdefault(job, len(numbers)))
         chains.append(chain)
     return list(numbers), chains
@@ -350,6 +364,7 @@ def _engine_job(job: _Job) -> _engine.Job:
         mode=stage.mode,
         subset=job.subset,
         parent=job.parent,
+        started=job.start is not None,
         seed=job.seed,
         epochs=stage.epochs,
         learning_rate=stage.learning_rate,
@@ -359,6 +374,26 @@ def _engine_job(job: _Job) -> _engine.Job:
         init_var_bias=stage.init_var_bias,
         patience=stage.patience,
     )
+
+
+def _starts(
+    jobs: Sequence[_Job], architecture: Architecture, columns: int, precise: bool
+) -> NDArray[Any] | None:
+    """A row for each job with the parameters that it goes on from, if any does."""
+    if all(job.start is None for job in jobs):
+        return None
+    dtype = np.dtype(np.float64 if precise else np.float32)
+    layers = (pair for sizes in architecture.sizes(columns) for pair in pairwise(sizes))
+    starts = np.zeros((len(jobs), sum((before + 1) * after for before, after in layers)), dtype)
+    for row, job in zip(starts, jobs, strict=True):
+        if job.start is not None:
+            if len(job.start) != row.nbytes:
+                raise ValueError(
+                    f"start has {len(job.start)} bytes, but these networks {row.nbytes}: take it "
+                    "from networks of the same architecture, columns and precision."
+                )
+            row[:] = np.frombuffer(job.start, dtype)
+    return starts
 
 
 def _regular(X: NDArray[Any]) -> NDArray[Any]:
