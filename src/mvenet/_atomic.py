@@ -42,7 +42,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     place = place_for(path)
     # In the same folder: only within a file system is a replacement one step.
     beside = place.with_name(f".{uuid.uuid4().hex}.tmp")
-    with _told(place):
+    with _in_words(place):
         try:
             yield beside
             with beside.open("rb+") as file:
@@ -63,7 +63,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _told(place: Path) -> Iterator[None]:
+def _in_words(place: Path) -> Iterator[None]:
     """Make a sentence of the system's error of writing; its type stays. Other errors pass."""
     try:
         yield

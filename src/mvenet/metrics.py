@@ -72,7 +72,7 @@ def nll(
     >>> round(nll([0.0, 2.0], [0.0, 1.0], std=[1.0, 0.5]), 3)
     1.572
     """
-    y, predicted, weight = _judged(y_true, dist, std, sample_weight)
+    y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
     return _mean(-predicted.logpdf(y), weight)
 
 
@@ -98,7 +98,7 @@ def crps(
     >>> round(crps([0.0, 2.0], [0.0, 1.0], std=[1.0, 0.5]), 3)
     0.48
     """
-    y, predicted, weight = _judged(y_true, dist, std, sample_weight)
+    y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
     return _mean(predicted.crps(y), weight)
 
 
@@ -178,7 +178,7 @@ def msll(
     >>> round(msll([0.0, 4.0], [0.5, 3.5], std=[1.0, 1.0], train_mean=2.0, train_std=2.0), 3)
     -1.068
     """
-    y, predicted, weight = _judged(y_true, dist, std, sample_weight)
+    y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
     if train_mean is None and train_std is None:
         train_mean = _mean(y, weight)
         train_std = _root_mean_square(y - train_mean, weight)
@@ -222,7 +222,7 @@ def interval_score(
     4.243
     """
     levels = _levels("coverage", coverage, "write 0.95 for 95 %")
-    y, predicted, weight = _judged(y_true, dist, std, sample_weight)
+    y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
     low, high = np.moveaxis(predicted.interval(levels.ravel()), -1, 0)
     missed = np.maximum(low - y[:, None], 0.0) + np.maximum(y[:, None] - high, 0.0)
     return _mean_by_level(high - low + 2.0 / (1.0 - levels) * missed, weight, levels)
@@ -282,7 +282,7 @@ def coverage(
     array([0.33, 0.67])
     """
     levels = _levels("nominal", nominal, "write 0.95 for 95 %")
-    y, predicted, weight = _judged(y_true, dist, std, sample_weight)
+    y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
     # Through the cdf: the quantiles of a mixture, one level at a time, would take far longer.
     needed = 2.0 * np.abs(predicted.cdf(y) - 0.5)
     return _mean_by_level(needed[:, None] <= levels.ravel(), weight, levels)
@@ -307,7 +307,7 @@ def pit(y_true: ArrayLike, dist: Forecast, std: Given = None) -> FloatArray:
     >>> print(pit([0.0, 2.0], [0.0, 1.0], std=[1.0, 1.0]).round(3))
     [0.5   0.841]
     """
-    y, predicted, _ = _judged(y_true, dist, std, None)
+    y, predicted, _ = _checked_inputs(y_true, dist, std, None)
     return predicted.cdf(y)
 
 
@@ -333,7 +333,7 @@ def miscalibration_area(
     >>> miscalibration_area([-1.0, 0.0, 1.0], [9.0, 9.0, 9.0], std=[0.1, 0.1, 0.1])
     0.5
     """
-    y, predicted, weight = _judged(y_true, dist, std, sample_weight)
+    y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
     reached = predicted.cdf(y)
     order = np.argsort(reached)
     share = np.cumsum(np.ones(len(y)) if weight is None else weight[order])
@@ -374,7 +374,7 @@ def ence(
     >>> round(ence([1.0, -1.0, 2.0, 3.0], [0.0] * 4, std=[1.0, 1.0, 4.0, 4.0], n_bins=2), 3)
     0.181
     """
-    y, predicted, weight = _judged(y_true, dist, std, sample_weight)
+    y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
     if not isinstance(n_bins, int | np.integer) or not 1 <= n_bins <= len(y):
         rows = f"from 1 to the {len(y)} rows that have a weight"
         raise ValueError(f"n_bins must be an integer {rows}, got {n_bins!r}; use fewer bins")
@@ -469,7 +469,7 @@ neg_nll_scorer = _Scorer("neg_nll_scorer", nll)
 neg_crps_scorer = _Scorer("neg_crps_scorer", crps)
 
 
-def _judged(
+def _checked_inputs(
     y_true: ArrayLike, dist: Forecast, std: Given, sample_weight: Given
 ) -> tuple[FloatArray, Normal | NormalMixture, FloatArray | None]:
     """Outcomes, distribution and weights, checked, of the rows that count."""
@@ -487,7 +487,7 @@ def _weighted(
     dist: Forecast, std: Given, sample_weight: Given
 ) -> tuple[Normal | NormalMixture, FloatArray | None]:
     predicted = _distribution(dist, std)
-    return _judged(np.zeros(len(predicted)), predicted, None, sample_weight)[1:]
+    return _checked_inputs(np.zeros(len(predicted)), predicted, None, sample_weight)[1:]
 
 
 def _residuals(
@@ -496,7 +496,7 @@ def _residuals(
     if std is None and not isinstance(dist, Normal | NormalMixture):
         dist = _numbers("mean", dist)
         std = np.ones(dist.shape)
-    y, predicted, weight = _judged(y_true, dist, std, sample_weight)
+    y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
     return y - predicted.mean, weight
 
 

@@ -238,7 +238,7 @@ def compare(
         with busy("measuring the speed", silent):
             plan = comparison.plan_comparison(X, y, **settings)
         if as_json:
-            print_json(plan.told())
+            print_json(plan.as_dict())
         elif not quiet:
             console.print(str(plan), soft_wrap=True)
         return
@@ -295,8 +295,8 @@ def doctor(as_json: AsJson = False, quiet: Quiet = False, debug: Debug = False) 
     from mvenet.cli import _doctor
 
     with busy("measuring the speed", quiet or as_json):
-        told = _doctor.diagnose(seconds=5.0)
-    printing.print_facts(told, as_json, quiet)
+        facts = _doctor.diagnose(seconds=5.0)
+    printing.print_facts(facts, as_json, quiet)
 
 
 @app.command(epilog="Example: mvenet demo --picture sine.png")

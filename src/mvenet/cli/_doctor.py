@@ -19,25 +19,25 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pandas", "matplotlib", 
 
 def diagnose(seconds: float = 5.0) -> dict[str, Any]:
     """Facts about this installation, by name; the last come from training for a few seconds."""
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "mvenet": version("mvenet"),
         "python": platform.python_version(),
         "platform": platform.platform(),
     }
     for name in PACKAGES:
         try:
-            told[name] = version(name)
+            facts[name] = version(name)
         except PackageNotFoundError:
-            told[name] = "not installed"
+            facts[name] = "not installed"
     threads = fleet.effective_threads(None)
-    told["instruction sets"] = ", ".join(_engine.instruction_sets())
-    told["instruction set used"] = _engine.instruction_set()
-    told["threads"] = f"{threads} of {os.cpu_count()}"
+    facts["instruction sets"] = ", ".join(_engine.instruction_sets())
+    facts["instruction set used"] = _engine.instruction_set()
+    facts["threads"] = f"{threads} of {os.cpu_count()}"
     one = _microseconds(1, seconds / 2)
     every = _microseconds(threads, seconds / 2)
-    told["one thread"] = f"{one:.1f} µs a gradient step of the paper's network"
-    told["all threads"] = f"{every:.1f} µs, {one / every:.1f} times as fast"
-    return told
+    facts["one thread"] = f"{one:.1f} µs a gradient step of the paper's network"
+    facts["all threads"] = f"{every:.1f} µs, {one / every:.1f} times as fast"
+    return facts
 
 
 def _microseconds(threads: int, seconds: float) -> float:

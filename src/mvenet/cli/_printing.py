@@ -72,13 +72,13 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def print_facts(told: dict[str, Any], as_json: bool, quiet: bool) -> None:
+def print_facts(facts: dict[str, Any], as_json: bool, quiet: bool) -> None:
     """Names and values, one a line."""
     if as_json:
-        print_json(told)
+        print_json(facts)
     elif not quiet:
         table = Table(show_header=False, box=None)
-        for name, value in told.items():
+        for name, value in facts.items():
             nested = isinstance(value, dict | list)
             table.add_row(name, json.dumps(value, ensure_ascii=False) if nested else str(value))
         console.print(table)
@@ -87,13 +87,13 @@ def print_facts(told: dict[str, Any], as_json: bool, quiet: bool) -> None:
 def evaluation_facts(evaluation: Evaluation) -> dict[str, Any]:
     """Scores by name."""
     covered = {f"{level:g}": share for level, share in evaluation.coverage.items()}
-    told = {"rows": len(evaluation.y), "rows_without_target": evaluation.without_target}
-    return {**told, **evaluation.scores, "coverage": covered}
+    facts = {"rows": len(evaluation.y), "rows_without_target": evaluation.without_target}
+    return {**facts, **evaluation.scores, "coverage": covered}
 
 
 def fit_facts(fitted: FittedTable) -> dict[str, Any]:
     """All that a fit tells, by name."""
-    told = {
+    facts = {
         "rows": len(fitted.train),
         "rows_without_target": fitted.without_target,
         "columns": fitted.model[0].columns_,
@@ -103,7 +103,7 @@ def fit_facts(fitted: FittedTable) -> dict[str, Any]:
         "seconds": fitted.seconds,
     }
     evaluation = fitted.evaluation
-    return told | ({} if evaluation is None else {"held_out": evaluation_facts(evaluation)})
+    return facts | ({} if evaluation is None else {"held_out": evaluation_facts(evaluation)})
 
 
 def print_columns(

@@ -32,7 +32,7 @@ class Plan:
     folds_done: int
     workload: _plan.Workload
 
-    def told(self) -> dict[str, float]:
+    def as_dict(self) -> dict[str, float]:
         """The numbers by name."""
         done = {"folds": self.folds, "folds_done": self.folds_done}
         return done | dataclasses.asdict(self.workload)

@@ -137,13 +137,13 @@ def _run_fold(
         forgiving=True,
     )
     scores = {
-        name: _judged(arm, X_test, experiment.y[test])
+        name: _scores(arm, X_test, experiment.y[test])
         for name, arm in zip(experiment.arms, arms, strict=True)
     }
     return fold, {"arms": scores, "steps": steps, "seconds": time.perf_counter() - start}
 
 
-def _judged(arm: NetworkRegressor, X: NDArray[Any], y: NDArray[np.float64]) -> dict[str, float]:
+def _scores(arm: NetworkRegressor, X: NDArray[Any], y: NDArray[np.float64]) -> dict[str, float]:
     if not arm.__sklearn_is_fitted__():  # all its networks diverged
         return {"loglik": -math.inf, "rmse": math.inf, "reg_mean": math.nan, "reg_var": math.nan}
     dist = arm.predict_dist(X)
@@ -165,7 +165,7 @@ def _comparison(experiment: Experiment, done: Mapping[int, Any]) -> Comparison:
     for fold, (name, arm) in itertools.product(
         range(len(experiment.folds)), experiment.arms.items()
     ):
-        told = {
+        row = {
             "fold": fold,
             "arm": name,
             "strategy": arm.strategy,
@@ -173,7 +173,7 @@ def _comparison(experiment: Experiment, done: Mapping[int, Any]) -> Comparison:
             **done[fold]["arms"][name],
         }
         for column, values in columns.items():
-            values.append(told[column])
+            values.append(row[column])
     return Comparison(
         {name: np.array(values) for name, values in columns.items()},
         steps=sum(result["steps"] for result in done.values()),

@@ -51,7 +51,7 @@ class Store:
                 f"The store {self.path.parent} cannot be made: {error.strerror}. Give a folder "
                 "that can be written to."
             ) from error
-        with self._told(), contextlib.ExitStack() as undo:
+        with self._in_words(), contextlib.ExitStack() as undo:
             self._db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
             undo.callback(self._db.close)
             self._db.execute("PRAGMA locking_mode = EXCLUSIVE")  # until the connection closes
@@ -85,7 +85,7 @@ class Store:
 
     def settings(self) -> dict[str, Any] | None:
         """What the results were made with; None in a new store."""
-        with self._told():
+        with self._in_words():
             row = self._db.execute("SELECT value, checksum FROM settings").fetchone()
             return None if row is None else dict(_read(*row))
 
@@ -94,7 +94,7 @@ class Store:
         there = self.settings()
         here = json.loads(json.dumps(settings))
         if there is None:
-            with self._told():
+            with self._in_words():
                 self._db.execute("INSERT INTO settings VALUES (?, ?)", _written(here))
         elif there != here:
             raise ValueError(
@@ -105,18 +105,18 @@ class Store:
 
     def results(self) -> dict[int, Any]:
         """Results of the folds that are done."""
-        with self._told():
+        with self._in_words():
             rows = self._db.execute("SELECT fold, result, checksum FROM folds ORDER BY fold")
             return {fold: _read(*row, fold) for fold, *row in rows}
 
     def add(self, fold: int, result: Any) -> None:
         """Keep the result of a fold, whole or not at all; it must be made of JSON's types."""
-        with self._told():
+        with self._in_words():
             row = (fold, *_written(result, fold))
             self._db.execute("INSERT INTO folds VALUES (?, ?, ?)", row)
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _in_words(self) -> Iterator[None]:
         """Turn SQLite's errors into sentences."""
         try:
             yield

@@ -56,7 +56,7 @@ def printable(text: object, length: int = 150) -> str:
 def read(path: str | os.PathLike[str]) -> bytes:
     """All of a file, if it is one and not too large."""
     place = Path(path)
-    with _told(place):
+    with _in_words(place):
         status = place.stat()
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError("it is a folder")
@@ -154,7 +154,7 @@ def pack(members: Members) -> bytes:
 
 
 @contextlib.contextmanager
-def _told(place: Path) -> Iterator[None]:
+def _in_words(place: Path) -> Iterator[None]:
     """Make a sentence of an error of the system; its type stays."""
     try:
         yield

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from mvenet._sklearn import rows_of
-from mvenet.metrics import Forecast, Given, _judged, _root_mean_square
+from mvenet.metrics import Forecast, Given, _checked_inputs, _root_mean_square
 from mvenet.plots._predictions import checked_levels, checked_target, intervals, predicted, whole
 from mvenet.plots._style import (
     BLUE,
@@ -160,7 +160,7 @@ class PredictionDisplay(Display):
         PredictionDisplay
         """
         levels = _single(coverage)
-        target, forecast, _ = _judged(y_true, dist, std, None)
+        target, forecast, _ = _checked_inputs(y_true, dist, std, None)
         rows = some(len(target), max_points)
         return cls(
             y_true=target[rows],
@@ -325,7 +325,7 @@ class SpreadDisplay(Display):
         -------
         SpreadDisplay
         """
-        target, forecast, _ = _judged(y_true, dist, std, None)
+        target, forecast, _ = _checked_inputs(y_true, dist, std, None)
         spread = forecast.std
         if n_bins is None:
             n_bins = int(np.clip(len(target) // 20, 1, min(10, len(np.unique(spread)))))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mvenet.distributions import Normal, NormalMixture, _check_shape
-from mvenet.metrics import Forecast, Given, _judged, _numbers
+from mvenet.metrics import Forecast, Given, _checked_inputs, _numbers
 from mvenet.plots._style import evenly, plain
 
 Array = NDArray[np.float64]
@@ -140,7 +140,7 @@ def checked_rows(
     if y_true is None:
         n = len(dist) if isinstance(dist, Normal | NormalMixture) else np.size(dist)
         y_true = np.zeros(n)
-    return _judged(y_true, dist, std, None)[:2]
+    return _checked_inputs(y_true, dist, std, None)[:2]
 
 
 def places(x: ArrayLike, n: int) -> tuple[Array, NDArray[np.int64]]:
