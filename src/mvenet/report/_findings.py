@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import RidgeCV
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from mvenet import metrics
 from mvenet.distributions import Normal, NormalMixture
