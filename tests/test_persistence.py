@@ -954,7 +954,11 @@ def test_unfitted(unfitted: BaseEstimator, path: Path) -> None:
     assert files(path.parent) == []
 
 
-@pytest.mark.parametrize("thing", [None, 3, "model", [network()], network, np.zeros(3)], ids=lambda thing: type(thing).__name__)
+@pytest.mark.parametrize(
+    "thing",
+    [None, 3, "model", [network()], network, np.zeros(3)],
+    ids=lambda thing: type(thing).__name__,
+)
 def test_things_that_are_no_model(thing: Any, path: Path) -> None:
     with pytest.raises(ValueError, match="has no network of mvenet"):
         save(thing, path)
