@@ -6,8 +6,8 @@ STAMP := $(VENV)/.installed
 # What an editable installation depends on: the engine, and which packages there are.
 ENGINE := $(wildcard engine/*) CMakeLists.txt pyproject.toml $(wildcard src/mvenet/*/__init__.py)
 
-.PHONY: demo test test-torch test-slow lint format bench bench-search bench-command league scaling default paper-figures paper-tables \
-    paper-theory fuzz sanitize emulate clean
+.PHONY: demo test test-torch test-slow lint format bench bench-search bench-predict bench-command league scaling default paper-figures paper-tables \
+    paper-theory fuzz sanitize sanitize-threads cross emulate clean
 
 demo: $(STAMP)
 	$(BIN)/mvenet demo
@@ -36,6 +36,7 @@ format: $(STAMP)
 
 # The peers get an environment of their own: nobody who tests mvenet needs PyTorch.
 bench: $(STAMP) .venv-bench/.installed
+	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/speed.py --peers .venv-bench/bin/python
 
 # mvenet and its peers on sixteen tables (folders MVENET_DATA and MVENET_TABLES). Takes hours, can be stopped at
@@ -45,6 +46,10 @@ league: .venv-league/.installed
 	.venv-league/bin/python benchmarks/league.py --write
 
 # Needs the data sets (MVENET_DATA), as do the next.
+# Rows a second, memory and latency beside onnxruntime.
+bench-predict: $(STAMP)
+	$(BIN)/python benchmarks/predict.py
+
 bench-search: $(STAMP) .venv-bench/.installed
 	$(BIN)/python benchmarks/search_speed.py --peers .venv-bench/bin/python
 
@@ -78,12 +83,27 @@ fuzz: $(STAMP)
 	$(BIN)/python tests/fuzz_input.py --count $(COUNT)
 
 
-# The engine's tests with AddressSanitizer and UndefinedBehaviorSanitizer.
-sanitize:
+# The engine's tests with AddressSanitizer and UndefinedBehaviorSanitizer; then the fleet and the crew without Python with
+# ThreadSanitizer (which wants its addresses where they are: setarch).
+HARNESS := tests/harness/harness.cpp engine/fleet.cpp engine/kernel_baseline.cpp
+HARNESS_FLAGS := -std=gnu++20 -Iengine -pthread -fno-math-errno -fno-trapping-math -ffp-contract=fast
+sanitize: $(STAMP)
 	$(MAKE) $(VENV)-sanitize/.installed VENV=$(VENV)-sanitize \
 	    INSTALL="-C cmake.define.MVENET_SANITIZE=ON -C build-dir=build/sanitize"
 	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	    $(VENV)-sanitize/bin/python -m pytest -q tests/test_engine.py
+	$(MAKE) sanitize-threads
+
+sanitize-threads: $(STAMP)
+	mkdir -p build/tsan
+	$(CXX) $(HARNESS_FLAGS) -O1 -g -fsanitize=thread $(HARNESS) -o build/tsan/harness
+	TSAN_OPTIONS="halt_on_error=1 exitcode=66" $(BIN)/python tests/harness/check.py setarch -R build/tsan/harness
+
+# The engine for 64-bit Arm, run by an emulator: apt-get install g++-aarch64-linux-gnu qemu-user
+cross: $(STAMP)
+	mkdir -p build/cross
+	aarch64-linux-gnu-g++ $(HARNESS_FLAGS) -O3 -static $(HARNESS) -o build/cross/harness
+	$(BIN)/python tests/harness/check.py qemu-aarch64 build/cross/harness
 
 # The AVX-512 code compiled for AVX2, slow but the same: to test it on any processor.
 emulate:

@@ -12,7 +12,11 @@ static double peak(double seconds) {
     constexpr int chains = MVENET_REGISTERS == 32 ? 24 : 12;
     const auto now = [] {
         timespec t;
+#ifdef CLOCK_THREAD_CPUTIME_ID
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+#else
+        timespec_get(&t, TIME_UTC);  // Windows: pauses included
+#endif
         return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
     };
     Vec<float> sum[chains];

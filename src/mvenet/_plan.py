@@ -9,6 +9,7 @@ on the same rows run side by side, and what they have in common is trained once.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import itertools
 import time
 from collections import defaultdict
@@ -174,14 +175,14 @@ def _alike(requests: Iterable[Request]) -> list[list[int]]:
 
 def _merged(requests: Sequence[Request]) -> tuple[Subsets, list[fleet.Network]]:
     """Subsets and networks of several requests, equal subsets made one."""
-    numbers: dict[tuple[bytes, bytes], int] = {}
+    numbers: dict[tuple[bytes, ...], int] = {}
     subsets: list[tuple[fleet.Rows, fleet.Rows]] = []
     networks: list[fleet.Network] = []
     for request in requests:
         here = []
         for train_rows, valid_rows in request.subsets:
             subset = fleet.row_numbers(train_rows), fleet.row_numbers(valid_rows)
-            key = subset[0].tobytes(), subset[1].tobytes()
+            key = tuple(hashlib.sha256(rows.data).digest() for rows in subset)
             if key not in numbers:
                 numbers[key] = len(subsets)
                 subsets.append(subset)

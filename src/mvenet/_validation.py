@@ -68,5 +68,7 @@ def fingerprint(*arrays: NDArray[Any]) -> str:
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(f"{array.shape} {array.dtype.str}".encode())
-        digest.update(np.ascontiguousarray(array).data)
+        step = max(1, 2**20 // max(1, array[:1].size))  # no copy of a whole table in column order
+        for start in range(0, len(array), step):
+            digest.update(np.ascontiguousarray(array[start : start + step]).data)
     return digest.hexdigest()
