@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 ENGINE := $(wildcard engine/*) CMakeLists.txt pyproject.toml $(wildcard src/mvenet/*/__init__.py)
 
 .PHONY: demo test test-torch test-slow lint format bench bench-search bench-predict bench-command league scaling default paper-figures paper-tables \
-    paper-theory fuzz sanitize sanitize-threads cross emulate clean
+    paper-theory fuzz wheel test-versions sanitize sanitize-threads cross emulate clean
 
 demo: $(STAMP)
 	$(BIN)/mvenet demo
@@ -82,6 +82,14 @@ fuzz: $(STAMP)
 	$(BIN)/python tests/fuzz_persistence.py --count $(COUNT)
 	$(BIN)/python tests/fuzz_input.py --count $(COUNT)
 
+# A manylinux wheel for each Python here (one for 3.12 and later) and the sdist, tried in empty environments.
+PYTHONS ?= $(foreach v,3.11 3.12 3.13 3.14,$(shell command -v python$(v)))
+wheel:
+	$(PYTHON) tools/wheels.py $(PYTHONS)
+
+# The tests with other Pythons, and with the oldest and the newest dependencies that are allowed.
+test-versions:
+	$(PYTHON) tools/versions.py $(PYTHONS)
 
 # The engine's tests with AddressSanitizer and UndefinedBehaviorSanitizer; then the fleet and the crew without Python with
 # ThreadSanitizer (which wants its addresses where they are: setarch).

@@ -94,7 +94,7 @@ def csv_case(path: Path, rng: Rng) -> str:
     path.write_bytes(changed(TABLES[int(rng.integers(len(TABLES)))], rng))
     try:
         frame = read(path)
-        parts = sum(len(shown) for shown, _ in chunks(path))
+        parts = sum(len(part.shown) for part in chunks(path))
     except Exception as error:
         return in_words(error)
     if parts != len(frame):

@@ -1,0 +1,68 @@
+"""Test with other Pythons, and with the oldest and the newest dependencies that are allowed.
+
+    python tools/versions.py [--tests PATH ...] [PYTHON ...]
+
+Each Python is tried with the newest of all dependencies; the first of them that can also with the
+oldest that pyproject.toml allows. What cannot be installed is told, and the others go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+TESTS = ("regressor", "search", "plan", "persistence", "calibration", "comparison", "table")
+EXTRAS = "cli,plot,report,persist"
+NEEDS = ("pytest>=8", "pytest-timeout", "pytest-xdist", "hypothesis", "polars", "pandas", "pyarrow")
+
+
+def oldest() -> list[str]:
+    """The lowest version of each dependency and extra that pyproject.toml names, as constraints."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = list(project["dependencies"])
+    for extra in EXTRAS.split(","):
+        named += project["optional-dependencies"][extra]
+    found = (re.fullmatch(r"([\w-]+)>=([\d.]+)", name) for name in named)
+    return sorted({f"{m[1]}=={m[2]}.*" for m in found if m})
+
+
+def attempt(python: str, constraints: list[str], tests: list[str]) -> str:
+    """Install into a new environment and test; returns what came of it, in a line."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "constraints.txt").write_text("\n".join(constraints) + "\n")
+        subprocess.run([python, "-m", "venv", place / "venv"], check=True)
+        inside = place / "venv" / "bin" / "python"
+        install = [inside, "-m", "pip", "install", "--quiet", "--only-binary=:all:"]
+        install += ["--no-binary=mvenet", "-c", place / "constraints.txt", f"{ROOT}[{EXTRAS}]"]
+        done = subprocess.run([*install, *NEEDS], capture_output=True, text=True, check=False)
+        if done.returncode:
+            reason = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+            return f"cannot be installed: {(reason or ['?'])[-1]}"
+        command = [inside, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *tests]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        lines = done.stdout.splitlines()
+        failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))][:10]
+        return "\n    ".join([*(lines or ["no tests ran"])[-1:], *failed])
+
+
+def main() -> None:
+    """Try them one by one."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pythons", nargs="*", default=[sys.executable])
+    parser.add_argument("--tests", nargs="*", default=[f"tests/test_{name}.py" for name in TESTS])
+    options = parser.parse_args()
+    for number, python in enumerate(options.pythons):
+        print(f"{python}, newest: {attempt(python, [], options.tests)}", flush=True)
+        if not number:
+            print(f"{python}, oldest: {attempt(python, oldest(), options.tests)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
