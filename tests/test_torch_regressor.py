@@ -21,7 +21,7 @@ from torch import nn
 from torch.utils.data import Dataset
 
 from mvenet import CalibratedRegressor, metrics
-from mvenet._estimator import DivergedError
+from mvenet.fleet import DivergedError
 from mvenet.torch import ConcreteDropout, MCDropout, MeanVarianceNet, TorchMVERegressor
 
 torch.set_num_threads(1)
