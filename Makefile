@@ -18,7 +18,8 @@ test: $(STAMP)
 
 # Networks of one's own have an environment of their own: PyTorch is gigabytes on some platforms.
 test-torch: .venv-torch/.installed
-	.venv-torch/bin/python -m pytest -q tests -k "torch or own-network"
+	OMP_NUM_THREADS=1 .venv-torch/bin/python -m pytest -q -n auto --dist worksteal -k "torch or own-network" \
+	    tests/test_torch_*.py tests/test_architecture.py tests/test_docs.py tests/test_registries.py
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow --timeout 3600

@@ -59,7 +59,7 @@ def fitted(make, strategy, reg_var, seed):
 
 
 jobs = [(arm, seed) for arm in ARMS for seed in SEEDS]
-results = Parallel(n_jobs=1 if QUICK else 4)(delayed(fitted)(*ARMS[a], seed) for a, seed in jobs)
+results = Parallel(n_jobs=1 if QUICK else -1)(delayed(fitted)(*ARMS[a], seed) for a, seed in jobs)
 figure, axes = plt.subplots(len(ARMS), 1, figsize=(8, 8), sharex=True, layout="constrained")
 print("RMSE of the mean against the truth, by seed (the sine's own spread is 0.283)")
 for arm, axis in zip(ARMS, axes, strict=True):
