@@ -13,7 +13,7 @@ from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import KFold, RepeatedKFold, TimeSeriesSplit
 
-from mvenet import MVERegressorCV, NormalMixture, _stack, load
+from mvenet import MVERegressor, MVERegressorCV, NormalMixture, _stack, load
 from mvenet._composite import Range
 from mvenet._steps import Steps
 from mvenet._trees import Forest
@@ -195,6 +195,33 @@ def test_far_away_it_is_bounded_and_not_sure(found):
         assert np.isfinite(mean).all() and np.isfinite(std).all()
         assert mean.min() >= Y.min() - length and mean.max() <= Y.max() + length
         assert std[outside].min() > typical and std.max() < 2 * length
+
+
+# --- without a search ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ratio", [2.0, 5.0])
+def test_the_quick_one_finds_noise_and_tiny_changes_do_not_matter(ratio):
+    x, y, _ = table(n=500, ratio=ratio)
+    stds = []
+    for change in (0.0, 1e-9):
+        shaken = y + change * np.random.default_rng(5).standard_normal(500)
+        model = MVERegressor(random_state=0).fit(x, shaken)
+        stds.append(model.predict(NEW, return_std=True)[1])
+    for std in stds:
+        found = np.median(std[0.15 * (ratio > 2) + 0.1 < NEW_STD]) / np.median(std[NEW_STD <= 0.1])
+        assert 0.6 * ratio < found < 1.5 * ratio
+    assert np.median(np.abs(np.log(stds[0] / stds[1]))) < 0.15
+
+
+def test_the_quick_one_is_not_far_from_the_search(found):
+    quick = MVERegressor(random_state=0).fit(X, Y)
+    assert quick.predict_dist(NEW).logpdf(NEW_Y).mean() > (
+        found.predict_dist(NEW).logpdf(NEW_Y).mean() - 0.3
+    )
+    assert not hasattr(quick, "networks_") and "rows left out" in quick.summary_
+    given = MVERegressor(hidden_mean=(5,), epochs=2, warmup_epochs=2, random_state=0).fit(X, Y)
+    assert len(given.networks_) == 1  # what is said of the networks is done
 
 
 # --- choices -------------------------------------------------------------------------------------

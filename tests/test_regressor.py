@@ -485,14 +485,14 @@ def test_reg_var_auto_is_ten_times_reg_mean():
 
 def test_recipes_are_constructor_arguments():
     parameters = MVERegressor().get_params()
-    assert {name: parameters[name] for name in recipes.DEFAULT} == dict(recipes.DEFAULT)
+    assert parameters | dict(recipes.DEFAULT) == parameters | {"strategy": "warmup"}
     paper = MVERegressor(**recipes.PAPER).get_params()
     assert {name: paper[name] for name in recipes.PAPER} == dict(recipes.PAPER)
     with pytest.raises(TypeError):
         recipes.PAPER["epochs"] = 1
     X, y = table(n=40)
     MVERegressor(**{**recipes.PAPER, "epochs": 2, "warmup_epochs": 2}).fit(X, y)
-    model = MVERegressor(random_state=0).fit(X, y)
+    model = MVERegressor(strategy="warmup", random_state=0).fit(X, y)
     assert model.n_steps_ == 2 * sum(s.epochs for s in model._stages(40, 0.0, 0.0))
     assert model.n_steps_ >= 1000  # forty rows are trained as thoroughly as forty thousand
 

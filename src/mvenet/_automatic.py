@@ -101,6 +101,10 @@ MEANS = (
     Family("network on steps", True, _DEEP, None, (("warmup", (30, 3_000, 40_000)),),
            _only_mean(1e-6, 1e-4, 1e-3, 1e-2)),
 )  # fmt: skip
+QUICK = (
+    Family("joint network", False, _SMALL, _SMALL, _JOINT, ((1e-4, 1e-2),)),
+    Family("joint network on steps", True, _SMALL, _SMALL, _JOINT, ((1e-3, 1e-2),)),
+)
 JOINT = (
     Family("joint network", False, _SMALL, _SMALL, _JOINT, ((1e-4, 1e-2),)),
     Family("joint network on steps", True, _SMALL, _SMALL, _JOINT, ((1e-4, 1e-2), (1e-3, 1e-2))),
@@ -118,6 +122,7 @@ class AutomaticPlan(Plan):
     """A search: its first round is known, the second depends on the blend of the first."""
 
     families: tuple[Family, ...]
+    noise: tuple[Family, ...]
     folds: Folds
     steps: Steps
     tables: dict[bool, Table]
@@ -159,15 +164,20 @@ def usual_batch(n: int) -> int:
     return next((size for size, most in limits if n < most), 256)
 
 
-def plan(table: Table, folds: Folds, means: Sequence[Any], entropy: Any) -> AutomaticPlan:
-    """Describe the search."""
+def plan(
+    table: Table, folds: Folds, means: Sequence[Any], entropy: Any, *, quick: bool = False
+) -> AutomaticPlan:
+    """Describe the search; a quick one only trains the two networks that serve best alone."""
     steps = Steps.of(table.X[table.rows])
     tables = {False: table, True: replace(table, X=steps.encode(table.X))}
-    families = (*MEANS, *JOINT) if "networks" in means else JOINT
+    families: tuple[Family, ...] = (*MEANS, *JOINT) if "networks" in means else JOINT
+    noise: tuple[Family, ...] = NOISE
+    if quick:
+        families, noise = QUICK, ()
     first = [f.request(tables[f.encoded], folds, entropy) for f in families]
-    second = [f.request(tables[f.encoded], folds, entropy) for f in NOISE]
+    second = [f.request(tables[f.encoded], folds, entropy) for f in noise]
     rounds = Round(tuple(first)), Round(tuple(second), settled=False)
-    return AutomaticPlan(rounds, families, folds, steps, tables, entropy)
+    return AutomaticPlan(rounds, families, noise, folds, steps, tables, entropy)
 
 
 def search(
@@ -185,9 +195,9 @@ def search(
     blended = shares @ np.array(predicted)
 
     tables = {kind: left.residuals(known, blended) for kind, known in plan.tables.items()}
-    requests = [f.request(tables[f.encoded], left.folds, plan.entropy) for f in NOISE]
-    noise = yield requests
-    on_blend = [replace(g, mean=blended) for g in left.groups(NOISE, noise, requests)]
+    requests = [f.request(tables[f.encoded], left.folds, plan.entropy) for f in plan.noise]
+    noise = (yield requests) if requests else []
+    on_blend = [replace(g, mean=blended) for g in left.groups(plan.noise, noise, requests)]
     mixed = [g for g in networks if g.family.joint] + on_blend
     noises, said = left.mixture(mixed, plan.entropy)
 

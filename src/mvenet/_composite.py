@@ -119,6 +119,10 @@ class Composite:
     shares: Array
     noises: tuple[Noise, ...]
 
+    def __len__(self) -> int:
+        """Components of the mixture."""
+        return sum(int(np.count_nonzero(noise.weights)) for noise in self.noises)
+
     def moments(self, X: NDArray[Any], threads: int = 1) -> tuple[Array, Array]:
         """Mean and standard deviation of each row, of shape (n,)."""
         mean, std = np.empty(len(X)), np.empty(len(X))

@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mvenet import fleet
+from mvenet import _automatic, fleet
+from mvenet._composite import Composite
 from mvenet._plan import Fitting, Plan, Table, drive
 from mvenet._settings import NetworkSettings
 from mvenet._validation import check_table, fingerprint
@@ -124,15 +125,16 @@ class PredictsDistribution(ABC):
 
 
 class DistributionRegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
-    """What every estimator of ours can do once ``networks_`` is there."""
+    """What every estimator of ours can do once it is fitted."""
 
     networks_: fleet.Networks
+    composite_: Composite  # in place of networks_, if the fit was automatic
     scale_: float = 1.0  # factor on all standard deviations
     fingerprint_: str  # of the table that it was trained on
     n_jobs: int | None
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "networks_")
+        return hasattr(self, "networks_") or hasattr(self, "composite_")
 
     def predict_dist(self, X: ArrayLike) -> Normal | NormalMixture:
         """Predictive distribution of each row.
@@ -170,13 +172,19 @@ class DistributionRegressor(PredictsDistribution, RegressorMixin, BaseEstimator)
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """Mean and, if asked, standard deviation of each row."""
         threads = self._threads(table)
+        if hasattr(self, "composite_"):
+            mean, deviation = self.composite_.moments(table, threads)
+            return mean, deviation if std else None
         return self.networks_.moments(table, std=std, factor=self.scale_, threads=threads)
 
     def _members(self) -> int:
         """Components of the mixture."""
-        return len(self.networks_)
+        fitted = self.composite_ if hasattr(self, "composite_") else self.networks_
+        return len(fitted)
 
     def _mixture(self, table: NDArray[Any]) -> Normal | NormalMixture:
+        if hasattr(self, "composite_"):
+            return self.composite_.distribution(table, self._threads(table))
         means, stds = self.networks_.predict(table, threads=self._threads(table))
         stds = np.maximum(self.scale_ * stds, _SMALLEST_STD)
         return Normal(means[0], stds[0]) if len(means) == 1 else NormalMixture(means, stds)
@@ -231,6 +239,14 @@ class NetworkRegressor(NetworkSettings, DistributionRegressor):
     @abstractmethod
     def _fitting(self, table: Table, plan: Any) -> Fitting[list[Warning]]:
         """Ask for networks, set the fitted attributes when they are there, return warnings."""
+
+    def _set_composite(self, found: _automatic.Result, table: Table) -> None:
+        """Keep what an automatic search found."""
+        self.oof_mean_, self.oof_std_ = found.mean, found.std
+        self.cv_results_ = found.candidates
+        self.n_steps_ = found.steps
+        self.summary_ = _automatic.summary(found, table)
+        self.composite_ = found.composite
 
     def _without_diverged(self, result: fleet.Fleet) -> tuple[fleet.Fleet, list[Warning]]:
         """Return the networks that trained; none at all is an error, some a warning."""

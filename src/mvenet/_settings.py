@@ -52,6 +52,11 @@ PENALTY = Interval(Real, 0, 1e6, closed="both")
 THREADS = (Interval(Integral, None, -1, closed="right"), at_least(1), None)
 
 
+def _same(value: Any, default: Any) -> bool:
+    """Whether a parameter is at its default; arrays never are."""
+    return value is default or (not isinstance(value, np.ndarray) and bool(value == default))
+
+
 @with_settings
 class NetworkSettings:
     """How networks are built and trained, and what follows from it."""
@@ -92,7 +97,7 @@ class NetworkSettings:
 
     def _stages(self, n_rows: int, reg_mean: float, reg_var: float) -> tuple[Stage, ...]:
         return stages(
-            self.strategy,
+            "warmup" if self.strategy == "auto" else self.strategy,
             n_rows=n_rows,
             batch_size=self.batch_size,
             epochs=self.epochs,
@@ -103,6 +108,12 @@ class NetworkSettings:
             reg_var=reg_var,
             patience=self.n_iter_no_change if self.early_stopping else 0,
         )
+
+    def _given(self, ignored: frozenset[str] = frozenset()) -> list[str]:
+        """Names of the parameters that are not at their defaults."""
+        everywhere = {"n_jobs", "random_state", "verbose"} | ignored
+        fields = {f.name: f.default for f in dataclasses.fields(self) if f.name not in everywhere}
+        return [name for name, usual in fields.items() if not _same(getattr(self, name), usual)]
 
     def _filled(self, kind: type[D]) -> D:
         """A dataclass with our parameters in the fields of the same names."""

@@ -89,7 +89,7 @@ def export(model: DistributionRegressor, path: str | os.PathLike[str]) -> None:
     >>> import onnxruntime
     >>> import mvenet.onnx
     >>> X = np.linspace(0, 1, 100, dtype=np.float32)[:, None]
-    >>> model = mvenet.MVERegressor(random_state=0).fit(X, 5 * X[:, 0])
+    >>> model = mvenet.MVERegressor(strategy="warmup", random_state=0).fit(X, 5 * X[:, 0])
     >>> with TemporaryDirectory() as folder:
     ...     path = f"{folder}/model.onnx"
     ...     mvenet.onnx.export(model, path)
@@ -125,6 +125,11 @@ def _check(model: object) -> None:
             "pass one of these, such as the best_estimator_ of a GridSearchCV."
         )
     check_is_fitted(model)
+    if hasattr(model, "composite_"):
+        raise TypeError(
+            "A model found by strategy='auto' is not exported: fit one of the paper's, such as "
+            "strategy='warmup'."
+        )
 
 
 @dataclass(frozen=True)

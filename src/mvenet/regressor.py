@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from mvenet import fleet
+import numpy as np
+from sklearn.model_selection import KFold
+
+from mvenet import _automatic, fleet
 from mvenet._estimator import NetworkRegressor
 from mvenet._plan import Fitting, Plan, Request, Round, Table
 from mvenet._settings import PENALTY, choice, setting, with_settings
+from mvenet.recipes import STRATEGIES
 
 __all__ = ["MVERegressor"]
 
+FOLDS, FEWEST_ROWS = 5, 8  # of an automatic fit
 AUTO_PRIOR = 5.0  # reg_mean="auto" times the number of rows (benchmarks/README.md)
 
 
@@ -20,6 +25,12 @@ class MVERegressor(NetworkRegressor):
     trained on the Gaussian likelihood as Sluijterman, Cator and Heskes show they must be: first the
     mean alone at constant variance, then both, each with a penalty of its own.
 
+    By itself (``strategy="auto"`` and nothing else said of the networks) it trains two such pairs
+    for each of five folds, on plain columns and on columns cut into steps, and lets the rows that
+    each fold left out decide on their weights, on the scale of the standard deviations and on the
+    tails: a small :class:`MVERegressorCV` that takes a second. As soon as a parameter of the
+    networks is given it trains just these networks, by the rules of thumb below.
+
     Parameters
     ----------
     hidden_mean : tuple of int or None, default=(40, 20)
@@ -29,9 +40,10 @@ class MVERegressor(NetworkRegressor):
         The same for the log-variance; ``()`` is linear in the inputs, None a constant.
     activation : {"elu", "relu", "tanh", "silu"}, default="elu"
         Activation of the hidden units.
-    strategy : {"warmup", "warmup-fixed-mean", "no-warmup"}, default="warmup"
+    strategy : {"auto", "warmup", "warmup-fixed-mean", "no-warmup"}, default="auto"
         Train the mean, then both networks; the mean, then only the variance; or both at once, which
-        is what most libraries do and what fails on some data.
+        is what most libraries do and what fails on some data. "auto" is as above if no other
+        parameter of the networks is given, else "warmup".
     objective : {"nll", "beta-nll", "faithful"}, default="nll"
         Gaussian negative log-likelihood; the same weighted by the variance to the power of ``beta``
         (Seitzer et al.); or plain residuals for the mean with the likelihood for the variance.
@@ -77,7 +89,11 @@ class MVERegressor(NetworkRegressor):
     Attributes
     ----------
     networks_ : mvenet.fleet.Networks
-        The trained networks as arrays.
+        The trained networks as arrays; not after an automatic fit.
+    summary_ : str
+        After an automatic fit: what it ends with, in words.
+    cv_results_, oof_mean_, oof_std_
+        After an automatic fit, as in :class:`MVERegressorCV`.
     history_ : dict of ndarray
         Columns ``member``, ``stage``, ``epoch``, ``nll`` and ``validation_nll`` (mean negative
         log-likelihood a row, in units of y; NaN without validation rows). Loads into a DataFrame.
@@ -103,15 +119,21 @@ class MVERegressor(NetworkRegressor):
     True
     """
 
+    strategy: str = setting(choice("auto", *STRATEGIES), default="auto")
     reg_mean: float | str = setting(PENALTY, choice("auto"), default="auto")
     reg_var: float | str = setting(PENALTY, choice("auto"), default="auto")
 
     @property
     def penalties_(self) -> tuple[float, float]:
-        """Penalties on the mean and on the variance that the networks were trained with."""
-        return self.reg_mean_, self.reg_var_
+        """Penalties on the mean and on the variance that the networks were trained with.
+
+        NaN if the fit was automatic: its networks have different ones.
+        """
+        return (np.nan, np.nan) if hasattr(self, "composite_") else (self.reg_mean_, self.reg_var_)
 
     def _plan(self, table: Table) -> Plan:
+        if self.strategy == "auto" and not self._given() and len(table.rows) >= FEWEST_ROWS:
+            return self._automatic_plan(table)
         entropy = fleet.seed_entropy(self.random_state)
         subset = self._split(table.rows, entropy)
         prior = AUTO_PRIOR / len(table.rows)
@@ -125,7 +147,18 @@ class MVERegressor(NetworkRegressor):
         request = Request(table, [subset], networks, self._architecture(), self._training())
         return Plan((Round((request,)),))
 
+    def _automatic_plan(self, table: Table) -> Plan:
+        entropy = fleet.seed_entropy(self.random_state)
+        seed = fleet.derived_seed(entropy, 0, 0, 0) % 2**32
+        folds = KFold(max(2, min(FOLDS, len(table.rows) // 2)), shuffle=True, random_state=seed)
+        parts = [(table.rows[a], table.rows[b]) for a, b in folds.split(table.rows)]
+        return _automatic.plan(table, parts, ["networks"], entropy, quick=True)
+
     def _fitting(self, table: Table, plan: Plan) -> Fitting[list[Warning]]:
+        if isinstance(plan, _automatic.AutomaticPlan):
+            found = yield from _automatic.search(table, plan, ["networks"], threads=1)
+            self._set_composite(found, table)
+            return []
         (request,) = plan.rounds[0].requests
         (result,) = yield [request]
         trained, warned = self._without_diverged(result)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from dataclasses import dataclass
 from numbers import Integral
@@ -18,7 +17,6 @@ from mvenet._combination import LeftOut, Verdict
 from mvenet._estimator import NetworkRegressor
 from mvenet._plan import Fitting, Plan, Request, Round, Table
 from mvenet._settings import at_least, choice, setting, with_settings
-from mvenet.distributions import Normal, NormalMixture
 from mvenet.recipes import STRATEGIES
 
 __all__ = ["MVERegressorCV"]
@@ -28,7 +26,7 @@ Pair = tuple[float, float]
 Folds = list[tuple[fleet.Rows, fleet.Rows]]
 MEANS = ("networks", "linear", "trees")
 # The parameters that count with strategy="auto".
-_AUTOMATIC = {"strategy", "means", "cv", "n_jobs", "random_state", "verbose"}
+_AUTOMATIC = frozenset({"strategy", "means", "cv"})
 GRID = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 
 
@@ -166,9 +164,6 @@ n_iter_no_change, n_jobs, random_state, verbose
             return np.nan, np.nan
         return self.best_reg_mean_, self.best_reg_var_
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "composite_") or hasattr(self, "networks_")
-
     def _plan(self, table: Table) -> Plan:
         if self.strategy == "auto":
             return self._automatic_plan(table)
@@ -197,13 +192,11 @@ n_iter_no_change, n_jobs, random_state, verbose
 
     def _automatic_plan(self, table: Table) -> Plan:
         """Plan of ``strategy="auto"``, which chooses by itself what the paper's leave to us."""
-        fields = {f.name: f.default for f in dataclasses.fields(self)}
-        for name in sorted(set(fields) - _AUTOMATIC):
-            if getattr(self, name) is not fields[name] and getattr(self, name) != fields[name]:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is a parameter of the paper's strategies: "
-                    f"give strategy too, such as strategy='warmup', or leave {name} alone."
-                )
+        for name in self._given(_AUTOMATIC):
+            raise ValueError(
+                f"{name}={getattr(self, name)!r} is a parameter of the paper's strategies: give "
+                f"strategy too, such as strategy='warmup', or leave {name} alone."
+            )
         entropy = fleet.seed_entropy(self.random_state)
         return _automatic.plan(table, self._folds(table, entropy), self._means(), entropy)
 
@@ -233,13 +226,9 @@ n_iter_no_change, n_jobs, random_state, verbose
     ) -> Fitting[list[Warning]]:
         threads = fleet.effective_threads(self.n_jobs)
         found = yield from _automatic.search(table, plan, self._means(), threads)
-        self.oof_mean_, self.oof_std_ = found.mean, found.std
         self._set_folds(plan.folds, len(table.y))
-        self.cv_results_ = found.candidates
         self.best_score_ = float(np.nanmean(found.log_density))
-        self.n_steps_ = found.steps
-        self.summary_ = _automatic.summary(found, table)
-        self.composite_ = found.composite
+        self._set_composite(found, table)
         return []
 
     def _set_folds(self, folds: Folds, n: int) -> None:
@@ -247,22 +236,6 @@ n_iter_no_change, n_jobs, random_state, verbose
         for fold, (_, test) in enumerate(folds):
             self.oof_fold_[test] = fold
         self.n_splits_ = len(folds)
-
-    def _moments(self, table: NDArray[Any], std: bool) -> tuple[Array, Array | None]:
-        if not hasattr(self, "composite_"):
-            return super()._moments(table, std)
-        mean, deviation = self.composite_.moments(table, self._threads(table))
-        return mean, deviation if std else None
-
-    def _members(self) -> int:
-        if not hasattr(self, "composite_"):
-            return super()._members()
-        return sum(int(np.count_nonzero(noise.weights)) for noise in self.composite_.noises)
-
-    def _mixture(self, table: NDArray[Any]) -> Normal | NormalMixture:
-        if not hasattr(self, "composite_"):
-            return super()._mixture(table)
-        return self.composite_.distribution(table, self._threads(table))
 
     def _paper_fitting(self, table: Table, plan: _SearchPlan) -> Fitting[list[Warning]]:
         pairs, k = plan.pairs, len(plan.folds)
