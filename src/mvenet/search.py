@@ -365,12 +365,16 @@ n_iter_no_change, n_jobs, random_state, verbose
             if len(tried) > 2 and value in (tried[0], tried[-1]) and value > 0:
                 end = "smallest" if value == tried[0] else "largest"
                 warned.append(
-                    UserWarning(
+                    GridEndWarning(
                         f"The best {name}={value:g} is the {end} that was tried: a better one may "
                         f"lie beyond, so extend {name}."
                     )
                 )
         return warned
+
+
+class GridEndWarning(UserWarning):
+    """A search chose the smallest or the largest penalty that was tried."""
 
 
 def _strongest_of_the_best(scores: list[float]) -> int:

@@ -20,7 +20,7 @@ from mvenet._estimator import NetworkRegressor
 from mvenet.distributions import Normal, NormalMixture
 from mvenet.predictive import predictive_distribution
 from mvenet.regressor import MVERegressor
-from mvenet.search import MVERegressorCV
+from mvenet.search import GridEndWarning, MVERegressorCV
 from mvenet.table import TableEncoder, chunks, split_target, write
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def fit_table(
     )
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        warnings.filterwarnings("ignore", "The best reg_", UserWarning)  # told in other words
+        warnings.simplefilter("ignore", GridEndWarning)  # said in other words
         model.fit(X[train], y[train], table__rows=rows[train])
     notes = [str(w.message) for w in told if issubclass(w.category, UserWarning)]
     notes += _ends(model[-1].penalties_, target) if search else []
