@@ -567,17 +567,18 @@ def test_some_members_diverge():
     pytest.fail("no learning rate makes some members diverge: widen the search")
 
 
-@pytest.mark.filterwarnings("ignore:The standard deviation is at its floor")
-@pytest.mark.parametrize("rate", [1e10, 1e20, 1e30, 1e37])
+@pytest.mark.parametrize("rate", [1e20, 1e30, 1e37])
 def test_divergence_in_the_very_last_step_is_seen(rate):
     model = fast(learning_rate=rate, strategy="no-warmup", epochs=1, batch_size=1000)
-    refused = refusal(lambda: model.fit(X, Y))
-    if refused:
-        assert "lower learning_rate" in refused
-        assert_unfitted(model)
-    else:
-        mean, std = model.predict(X, return_std=True)
-        assert np.isfinite(mean).all() and np.isfinite(std).all()
+    assert "lower learning_rate" in refusal(lambda: model.fit(X, Y))
+    assert_unfitted(model)
+
+
+@pytest.mark.filterwarnings("ignore:The standard deviation is at its floor")
+def test_weights_that_are_only_large_predict():
+    model = fast(learning_rate=1e10, strategy="no-warmup", epochs=1, batch_size=1000).fit(X, Y)
+    mean, std = model.predict(X, return_std=True)
+    assert np.isfinite(mean).all() and np.isfinite(std).all()
 
 
 def test_a_penalty_too_large_for_the_engine_is_named():
