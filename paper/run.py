@@ -2,6 +2,7 @@
 
     python paper/run.py yacht boston          the paper's six arms, 1000 epochs a stage
     python paper/run.py --default yacht       MVERegressorCV's defaults on the same outer folds
+    python paper/run.py --dry-run             what it would cost, and what it cost the authors
 
 Finished folds are kept in paper/runs and never trained again; finished data sets are written to
 paper/results as CSV. Needs the data sets (MVENET_DATA or a network).
@@ -17,7 +18,7 @@ import pandas as pd
 from sklearn.model_selection import KFold
 
 from mvenet import MVERegressorCV, compare_strategies, datasets, recipes
-from mvenet.comparison import plan_comparison, strategy_arms
+from mvenet.comparison import Plan, plan_comparison, strategy_arms
 from mvenet.comparison._store import Store
 
 HERE = Path(__file__).parent
@@ -30,10 +31,10 @@ def n_folds(name: str) -> int:
     return 5 if name in ("kin8nm", "protein") else 10
 
 
-def arguments(name: str, default: bool, quick: bool) -> dict:
+def arguments(name: str, default: bool, epochs: int | None) -> dict:
     """Arguments of compare_strategies: the authors' own splits, so that cells can be compared."""
     k = n_folds(name)
-    settings = {"epochs": 10, "warmup_epochs": 10} if quick else {}
+    settings = {} if epochs is None else {"epochs": epochs, "warmup_epochs": epochs}
     if default:
         arms = {"default": MVERegressorCV(**settings)}
     else:
@@ -46,14 +47,17 @@ def arguments(name: str, default: bool, quick: bool) -> dict:
     }
 
 
-def run(name: str, *, default: bool, quick: bool, runs: Path, results: Path, dry: bool) -> None:
-    """Train one data set, or go on with it, and write its CSV."""
+def run(
+    name: str, *, default: bool, epochs: int | None, runs: Path, results: Path, dry: bool
+) -> Plan:
+    """Train one data set, or go on with it, and write its CSV; what there was to do."""
     data = datasets.load(name)
     label = f"{name}-default" if default else name
-    what = arguments(name, default, quick)
-    print(f"{label}: {plan_comparison(data.X, data.y, store=runs / label, **what)}", flush=True)
+    what = arguments(name, default, epochs)
+    plan = plan_comparison(data.X, data.y, store=runs / label, **what)
+    print(f"{label}: {plan}", flush=True)
     if dry:
-        return
+        return plan
     outcome = compare_strategies(data.X, data.y, store=runs / label, verbose=1, **what)
     results.mkdir(parents=True, exist_ok=True)
     frame = outcome.to_frame()
@@ -66,6 +70,22 @@ def run(name: str, *, default: bool, quick: bool, runs: Path, results: Path, dry
     print(
         f"{outcome}\n\n{outcome.steps:,} gradient steps in {outcome.seconds:,.0f} s\n", flush=True
     )
+    return plan
+
+
+def costs(plans: dict[str, Plan]) -> str:
+    """A table of what is to do, beside the authors' code: nothing shared, a millisecond a step."""
+    frame = pd.DataFrame({name: plan.told() for name, plan in plans.items()}).T
+    frame.loc["together"] = frame.sum()
+    lines = [
+        "| data set | trainings | million steps | seconds | authors' steps | days at 1 ms |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, work in frame.iterrows():
+        ours = f"{work['networks']:,.0f} | {work['steps'] / 1e6:,.0f} | {work['seconds']:,.0f}"
+        theirs = f"{work['unshared_steps'] / 1e6:,.0f} | {work['unshared_steps'] / 86.4e6:,.1f}"
+        lines.append(f"| {name} | {ours} | {theirs} |")
+    return "\n".join(lines)
 
 
 def export(name: str, runs: Path, results: Path) -> None:
@@ -87,7 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("datasets", nargs="*", help=f"of {', '.join(DATASETS)}; all if none")
     parser.add_argument("--default", action="store_true", help="MVERegressorCV's defaults instead")
-    parser.add_argument("--quick", action="store_true", help="10 epochs, to see that it runs")
+    parser.add_argument("--epochs", type=int, help="of each stage, instead of the recipe's own")
     parser.add_argument("--export", action="store_true", help="only write what is finished")
     parser.add_argument("--dry-run", action="store_true", help="only tell what it would cost")
     parser.add_argument("--runs", type=Path, default=HERE / "runs", help="where folds are kept")
@@ -96,21 +116,24 @@ def main() -> None:
     unknown = sorted(set(given.datasets) - set(DATASETS))
     if unknown:
         parser.error(f"unknown data set {unknown[0]!r}: choose from {', '.join(DATASETS)}")
+    plans = {}
     for name in given.datasets or DATASETS:
         try:
             if given.export:
                 export(name, given.runs, given.results)
                 continue
-            run(
+            plans[name] = run(
                 name,
                 default=given.default,
-                quick=given.quick,
+                epochs=given.epochs,
                 runs=given.runs,
                 results=given.results,
                 dry=given.dry_run,
             )
         except (OSError, ValueError) as error:  # no data, another version's store, a full disk
             sys.exit(f"{name}: {error}")
+    if given.dry_run:
+        print(f"\n{costs(plans)}")
 
 
 if __name__ == "__main__":

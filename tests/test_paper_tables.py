@@ -132,10 +132,10 @@ def test_the_page_shows_the_committed_results():
 def test_a_quick_run_from_data_to_tables(tmp_path):
     places = ["--runs", tmp_path / "runs", "--results", tmp_path / "results"]
     for extra in ([], ["--default"]):
-        done = script("run.py", "yacht", "--quick", *extra, *places)
+        done = script("run.py", "yacht", "--epochs", 10, *extra, *places)
         assert done.returncode == 0, done.stderr
     before = (tmp_path / "results" / "yacht.csv").read_bytes()
-    again = script("run.py", "yacht", "--quick", *places)
+    again = script("run.py", "yacht", "--epochs", 10, *places)
     assert "10 of them done. To do: 0 trainings" in again.stdout  # never trained again
     assert (tmp_path / "results" / "yacht.csv").read_bytes() == before
     exported = script("run.py", "yacht", "--export", *places)
@@ -151,13 +151,17 @@ def test_a_quick_run_from_data_to_tables(tmp_path):
 def test_a_dry_run_trains_nothing(tmp_path):
     done = script("run.py", "boston", "--dry-run", "--runs", tmp_path)
     assert "7,560 trainings" in done.stdout and not list(tmp_path.iterdir())
+    boston, together = (line.split(" | ") for line in done.stdout.splitlines()[-2:])
+    assert boston[1:3] == together[1:3] == ["7,560", "106"]  # million steps; alone 164 million
+    assert boston[4] == "164" and boston[5] == "1.9 |"
 
 
 def test_bad_names_and_missing_data_are_told(tmp_path, monkeypatch):
     done = script("run.py", "bostn")
     assert done.returncode == 2 and "unknown data set 'bostn'" in done.stderr
     monkeypatch.setenv("MVENET_DATA", str(tmp_path))
-    done = script("run.py", "yacht", "--quick", "--runs", tmp_path / "r", "--results", tmp_path)
+    places = ["--runs", tmp_path / "r", "--results", tmp_path]
+    done = script("run.py", "yacht", "--epochs", 10, *places)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "yacht" in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
@@ -165,7 +169,7 @@ def test_bad_names_and_missing_data_are_told(tmp_path, monkeypatch):
 @needs_data
 def test_results_of_other_settings_are_refused(tmp_path):
     places = ["--runs", tmp_path / "runs", "--results", tmp_path / "results"]
-    assert script("run.py", "yacht", "--quick", "--default", *places).returncode == 0
+    assert script("run.py", "yacht", "--epochs", 10, "--default", *places).returncode == 0
     done = script("run.py", "yacht", "--default", *places)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "holds results of another run" in done.stderr and "epochs" in done.stderr
