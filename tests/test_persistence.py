@@ -383,10 +383,10 @@ def test_a_hundred_networks_within_a_second(path: Path) -> None:
     save(model, path)  # which imports skops
     took = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()  # whatever else the machine has to do
         save(model, path)
         load(path)
-        took.append(time.perf_counter() - start)
+        took.append(time.process_time() - start)
     assert min(took) < 1
     assert path.stat().st_size < 1.1 * model.networks_.parameters.nbytes + 50_000
 
