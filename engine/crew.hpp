@@ -30,15 +30,18 @@ public:
     // Take tasks until `leave` says so; for threads other than the leader. `leave` is asked now and
     // then, and at once after wake().
     template <class Leave> void help(Leave leave) {
-        members_.fetch_add(1);
-        int idle = 0;
-        while (!leave()) {
-            if (work()) {
+        const int place = members_.fetch_add(1) + 1;
+        std::uint64_t last = 0;
+        for (int idle = 0; !leave();) {
+            const Round now = read(last);
+            if (now.number != last) {
+                work(now, place);
+                last = now.number;
                 idle = 0;
             } else if (++idle < patience) {
                 pause(idle);
             } else {
-                sleep(leave);
+                sleep(leave, last);
                 idle = 0;
             }
         }
@@ -59,50 +62,77 @@ private:
     struct Link : Crew {
         Gang* gang;
     };
-    static constexpr int patience = 4000;  // pauses, some hundred microseconds in all
+    static constexpr int patience = 60000;  // pauses, about a millisecond in all
 
     static void run(Crew* crew, int tasks, Task task, void* context) {
         static_cast<Link*>(crew)->gang->lead(tasks, task, context);
     }
 
-    // A ticket is the number of the round and of the next task. The round's task and context are
-    // read before a task is taken: if the ticket is still the same when it is taken, so were they.
+    // Tasks that are shared at one time. Its number is even; odd while the next is written.
+    struct Round {
+        std::uint64_t number;
+        Task task;
+        void* context;
+        int tasks;
+    };
+
     void lead(int tasks, Task task, void* context) {
         if (members() == 0) {
             for (int i = 0; i < tasks; ++i) task(context, i);
             return;
         }
-        task_.store(task, std::memory_order_relaxed);
-        context_.store(context, std::memory_order_relaxed);
-        tasks_.store(tasks, std::memory_order_relaxed);
+        const std::uint64_t number = number_.load(std::memory_order_relaxed) + 2;
+        number_ = number - 1;
+        task_.store(task, std::memory_order_release);
+        context_.store(context, std::memory_order_release);
+        tasks_.store(tasks, std::memory_order_release);
         done_.store(0, std::memory_order_relaxed);
-        ticket_.store(++round_ << 32, std::memory_order_seq_cst);
-        if (asleep_.load(std::memory_order_seq_cst) > 0) wake();
-        while (work()) {
-        }
-        for (int idle = 0; done_.load(std::memory_order_acquire) < tasks; ++idle) pause(idle);
-        ticket_.store(round_ << 32 | 0xffffffff, std::memory_order_relaxed);  // nothing to take
+        number_ = number;
+        if (asleep_ > 0) wake();
+        work({number, task, context, tasks}, 0);
+        const int claims = claims_of(tasks);
+        for (int idle = 0; done_.load(std::memory_order_acquire) < claims; ++idle) pause(idle);
     }
 
-    // Do one task; false if there is none.
-    bool work() {
-        std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
-        for (;;) {
-            const Task task = task_.load(std::memory_order_relaxed);
-            void* const context = context_.load(std::memory_order_relaxed);
-            const auto index = ticket & 0xffffffff;
-            if (index >= std::uint64_t(tasks_.load(std::memory_order_relaxed))) return false;
-            if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
-                                               std::memory_order_acquire))
+    // What is shared now, or `last` again while that changes.
+    Round read(std::uint64_t last) const {
+        const Round nothing{last, nullptr, nullptr, 0};
+        const std::uint64_t number = number_.load(std::memory_order_acquire);
+        if (number == last || number % 2 == 1) return nothing;
+        const Round round{number, task_.load(std::memory_order_acquire),
+                          context_.load(std::memory_order_acquire),
+                          tasks_.load(std::memory_order_acquire)};
+        return number_.load(std::memory_order_acquire) == number ? round : nothing;
+    }
+
+    // Tasks are taken a few at a time: so many that no thread is left waiting for long.
+    int claims_of(int tasks) const {
+        const int most = 4 * crew_.threads < most_claims ? 4 * crew_.threads : most_claims;
+        return tasks < most ? tasks : most;
+    }
+
+    // Take tasks of a round until there are none left: first those that this place took the last
+    // time, because what they need is in its cache. A claim holds the number of the round in which
+    // it was made: whoever comes late, with a round that is over, finds all of them taken.
+    void work(const Round& round, int place) {
+        const int claims = claims_of(round.tasks);
+        const int first = claims * place / (members() + 1) % (claims ? claims : 1);
+        for (int j = 0; j < claims; ++j) {
+            const int c = first + j < claims ? first + j : first + j - claims;
+            std::uint64_t before = claims_[c].load(std::memory_order_relaxed);
+            if (before >= round.number || !claims_[c].compare_exchange_strong(before, round.number))
                 continue;
-            task(context, int(index));
+            const auto end = std::int64_t(c + 1) * round.tasks / claims;
+            for (auto i = std::int64_t(c) * round.tasks / claims; i < end; ++i)
+                round.task(round.context, int(i));
             done_.fetch_add(1, std::memory_order_release);
-            return true;
         }
     }
 
     static void pause(int idle) {
-        if (idle % 64 == 63) return std::this_thread::yield();  // somebody else may need the core
+        // Long waits mean that somebody else needs the core; to yield in short ones would give it
+        // away.
+        if (idle > 20000 && idle % 16 == 0) return std::this_thread::yield();
 #if defined(__x86_64__)
         _mm_pause();
 #elif defined(__aarch64__)
@@ -110,23 +140,26 @@ private:
 #endif
     }
 
-    template <class Leave> void sleep(Leave leave) {
+    template <class Leave> void sleep(Leave leave, std::uint64_t last) {
         std::unique_lock lock(mutex_);
-        asleep_.fetch_add(1, std::memory_order_seq_cst);
-        const auto idle = [&] {
-            const std::uint64_t ticket = ticket_.load(std::memory_order_seq_cst);
-            return (ticket & 0xffffffff) >= std::uint64_t(tasks_.load(std::memory_order_relaxed));
-        };
-        changed_.wait(lock, [&] { return leave() || !idle(); });
-        asleep_.fetch_sub(1);
+        ++asleep_;
+        changed_.wait(lock, [&] { return leave() || number_ != last; });
+        --asleep_;
     }
 
+    // Each on a cache line of its own: who waits for one must not slow down who changes another.
+    template <class T> struct alignas(64) Line : std::atomic<T> {
+        using std::atomic<T>::atomic;
+        using std::atomic<T>::operator=;
+    };
+    static constexpr int most_claims = 256;
     Link crew_;
-    std::atomic<std::uint64_t> ticket_{0xffffffff};
-    std::atomic<Task> task_{nullptr};
+    Line<std::uint64_t> number_{0};
+    Line<Task> task_{nullptr};
     std::atomic<void*> context_{nullptr};
-    std::atomic<int> tasks_{0}, done_{0}, members_{0}, asleep_{0};
-    std::uint64_t round_ = 0;  // the leader's
+    std::atomic<int> tasks_{0};
+    Line<int> done_{0}, members_{0}, asleep_{0};
+    Line<std::uint64_t> claims_[most_claims]{};
     std::mutex mutex_;
     std::condition_variable changed_;
 };

@@ -225,9 +225,9 @@ private:
             return;
         }
         for (int b = 0; b < blocks; ++b) fetch(b);
-        each(2 * blocks, [&](int i) { forward(i / 2, i % 2); });
+        each(2 * blocks, [&](int i) { forward(i % blocks, i >= blocks); });
         for (int b = 0; b < blocks; ++b) loss(b);
-        each(2 * blocks, [&](int i) { backward(i / 2, i % 2); });
+        each(2 * blocks, [&](int i) { backward(i % blocks, i >= blocks); });
     }
 
     T* tape(int b, bool variance) const {
