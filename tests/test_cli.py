@@ -202,7 +202,7 @@ def test_fit_tells_what_it_did(run, here):
                  "price target 60 rows", "On 12 rows held out", "Model: new.mve"):  # fmt: skip
         assert line in lines, ran.out
     assert any(line.startswith("sold date 2020-01-01 to 2020-01-28, days since") for line in lines)
-    assert any(line.startswith("1 network on 48 rows in ") for line in lines)
+    assert any(line.startswith("Fitted to 48 rows in ") and "1 network;" in line for line in lines)
     for word in ("RMSE", "log-likelihood a row", "CRPS", "90 % interval", "a constant has"):
         assert word in ran.out
     assert "\x1b" not in ran.out

@@ -113,7 +113,6 @@ def test_without_rows_held_out():
 def test_few_rows_get_as_many_folds_as_they_can():
     assert fit_table(houses(40), "price", members=1, seed=0).networks.n_splits_ == 10
     assert fit_table(houses(6), "price", members=1, holdout=0, seed=0).networks.n_splits_ == 6
-    assert fit_table(houses(4), "price", members=1, seed=0).networks.n_splits_ == 3
     with pytest.raises(ValueError, match=r"2 rows are too few for a search: .*--no-search"):
         fit_table(houses(2), "price", holdout=0)
     assert fit_table(houses(2), "price", search=False, holdout=0).evaluation is None

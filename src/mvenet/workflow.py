@@ -204,17 +204,32 @@ def _networks(
 ) -> MVERegressor | MVERegressorCV:
     common: dict[str, Any] = {"random_state": seed, "verbose": verbose}
     if not search:
-        return MVERegressor(n_members=5 if members is None else members, **common)
-    if n < 3:
+        if members is None:
+            return MVERegressor(**common)
+        return MVERegressor(strategy="warmup", n_members=members, **common)
+    if n < 4:
         raise ValueError(f"{n} rows are too few for a search: use more rows, or --no-search.")
+    if members is None:
+        return MVERegressorCV(**common)
     return MVERegressorCV(
         PENALTIES,
         PENALTIES,
         strategy="warmup",
         cv=min(10, n),
         scoring="crps",  # not the likelihood: whoever looks at a report looks at the mean first
-        n_members=4 if members is None else members,
+        n_members=members,
         **common,
+    )
+
+
+def model_in_words(networks: NetworkRegressor) -> str:
+    """What a fitted model consists of, a sentence a line."""
+    if hasattr(networks, "summary_"):
+        return str(networks.summary_)
+    n, (reg_mean, reg_var) = len(networks.networks_), networks.penalties_
+    return (
+        f"{n} network{'s' * (n != 1)}; penalties {reg_mean:.3g} (mean) and {reg_var:.3g} "
+        "(variance)."
     )
 
 

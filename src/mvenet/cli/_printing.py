@@ -93,12 +93,13 @@ def evaluation_facts(evaluation: Evaluation) -> dict[str, Any]:
 
 def fit_facts(fitted: FittedTable) -> dict[str, Any]:
     """All that a fit tells, by name."""
+    from mvenet.workflow import model_in_words
+
     facts = {
         "rows": len(fitted.train),
         "rows_without_target": fitted.without_target,
         "columns": fitted.model[0].columns_,
-        "reg_mean": fitted.networks.penalties_[0],
-        "reg_var": fitted.networks.penalties_[1],
+        "model": model_in_words(fitted.networks).splitlines(),
         "notes": fitted.notes,
         "seconds": fitted.seconds,
     }
@@ -122,13 +123,13 @@ def print_columns(
 
 def print_fit(fitted: FittedTable, source: str, target: str) -> None:
     """What was done, and how well it went on rows held out."""
+    from mvenet.workflow import model_in_words
+
     rows = len(fitted.train) + len(fitted.test)
     print_columns(fitted.model[0], source, target, rows, fitted.without_target)
-    n = len(fitted.networks.networks_)
-    reg_mean, reg_var = fitted.networks.penalties_
     console.print(
-        f"{n} network{'s' * (n != 1)} on {len(fitted.train):,} rows in {fitted.seconds:.1f} s; "
-        f"penalties {reg_mean:.3g} (mean) and {reg_var:.3g} (variance).",
+        f"Fitted to {len(fitted.train):,} rows in {fitted.seconds:.1f} s. "
+        f"{model_in_words(fitted.networks)}",
         soft_wrap=True,
     )
     for note in fitted.notes:

@@ -16,8 +16,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from mvenet.report import _findings as findings
-from mvenet.search import MVERegressorCV
-from mvenet.workflow import Evaluation, FittedTable, readable, target_of, verdict
+from mvenet.workflow import Evaluation, FittedTable, model_in_words, readable, target_of, verdict
 
 __all__ = ["render"]
 
@@ -97,9 +96,7 @@ def _content(
         "columns": model[0].columns_ if table else {},
         "notes": [] if fitted is None else fitted.notes,
         "without_target": 0 if fitted is None else fitted.without_target,
-        "n_networks": len(networks.networks_),
-        "reg_mean": networks.penalties_[0],
-        "reg_var": networks.penalties_[1],
+        "in_words": model_in_words(networks).splitlines(),
         "settings": {name: repr(value) for name, value in settings.items()},
         "versions": {
             "Python": platform.python_version(),
@@ -181,7 +178,7 @@ def _drawings(networks: Any, evaluation: Evaluation | None, target: str) -> dict
             "pit": lambda ax: plots.PITDisplay.from_predictions(*given, ax=ax),
             "spread": lambda ax: plots.SpreadDisplay.from_predictions(*given, y_label=label, ax=ax),
         }
-    if isinstance(networks, MVERegressorCV):
+    if hasattr(networks, "best_index_"):  # a search over pairs of penalties
         drawings["search"] = lambda ax: plots.SearchDisplay.from_estimator(networks, ax=ax)
     if hasattr(networks, "history_"):  # files of the first searches had none
         drawings["history"] = lambda ax: plots.HistoryDisplay.from_estimator(networks, ax=ax)
