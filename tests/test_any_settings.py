@@ -19,6 +19,7 @@ from mvenet import CalibratedRegressor, MVERegressor, MVERegressorCV
 from mvenet._sklearn import Interval, StrOptions
 
 QUICK, THOROUGH = 40, 3400  # combinations of each estimator; three times that many fits at least
+KINDS = ("networks", "searches", "calibrated", "automatic")
 HIDDEN = st.lists(st.integers(1, 5), max_size=2).map(tuple)
 PENALTIES = st.lists(st.sampled_from([0.0, 1e-6, 1e-3, 1e-1, 1.0, 1e4]), min_size=1, max_size=2)
 SMALL = {
@@ -111,7 +112,7 @@ def fits_or_says_why_not(model, table):
 
 
 def tried(count):
-    """Both tests below, for so many combinations."""
+    """What is tried, for so many combinations."""
     allowed = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
     often = settings(max_examples=count, deadline=None, suppress_health_check=allowed)
 
@@ -138,15 +139,21 @@ def tried(count):
         inner = MVERegressor(**{"epochs": 3, "warmup_epochs": 2, **chosen})
         fits_or_says_why_not(CalibratedRegressor(inner, method, cv), table)
 
-    return {"networks": networks, "searches": searches, "calibrated": calibrated}
+    @settings(often, max_examples=max(2, count // 60))  # a second or two each
+    @given(cv=st.integers(2, 4), seed=st.integers(0, 99), table=tables())
+    def automatic(cv, seed, table):
+        fits_or_says_why_not(MVERegressorCV(cv=cv, random_state=seed), table)
+
+    kinds = (networks, searches, calibrated, automatic)
+    return {kind.__name__: kind for kind in kinds}
 
 
-@pytest.mark.parametrize("kind", ["networks", "searches", "calibrated"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_any_settings_fit_or_are_refused_in_words(kind):
     tried(QUICK)[kind]()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["networks", "searches", "calibrated"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_ten_thousand_settings_fit_or_are_refused_in_words(kind):
     tried(THOROUGH)[kind]()
