@@ -93,6 +93,22 @@ def test_cv_plus_by_hand(level):
     assert_allclose(model.predict_interval(NEW, level), np.stack([low, high], 1), rtol=1e-12)
 
 
+@pytest.mark.parametrize("method", ["conformal", "scale"])
+def test_an_automatic_search_is_calibrated_by_its_own_rows_left_out(method):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (260, 2))
+    y = x[:, 0] + 0.3 * rng.standard_t(3, 260)
+    model = CalibratedRegressor(MVERegressorCV(cv=3, random_state=0), method).fit(x[:160], y[:160])
+    assert len(model.members_) == 1 and model.n_calibration_ == 160
+    low, high = model.predict_interval(x[160:], 0.8).T
+    assert 0.7 < np.mean((y[160:] >= low) & (y[160:] <= high)) < 0.92
+    searched = model.members_[0]
+    needed = np.sort(np.abs(y[:160] - searched.oof_mean_) / searched.oof_std_)
+    if method == "conformal":
+        mean, std = searched.predict(x[160:], return_std=True)
+        assert_allclose((high - mean) / std, needed[129 - 1])  # ceil(0.8 × 161) = 129
+
+
 def test_the_folds_of_a_search_serve_without_another_fit(monkeypatch):
     search = MVERegressorCV(
         (1e-2, 1e-1), (1e-1, 1.0), strategy="warmup", cv=4, n_members=2, random_state=0, **TINY

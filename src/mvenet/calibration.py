@@ -79,7 +79,10 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
     - K folds are CV+ (Barber et al. 2021, https://doi.org/10.1214/20-AOS1965): at least
       1 - 2a - min(2 (1 - 1/K) / (n/K + 1), (1 - K/n) / (K + 1)), in practice about 1 - a. The
       networks of an ``MVERegressorCV`` are those of the penalties that these very rows chose,
-      which the theorem does not cover.
+      which the theorem does not cover;
+    - an ``MVERegressorCV`` with ``strategy="auto"`` is fitted once. Its intervals are as many
+      standard deviations wide as the predictions of rows left out needed, which folds made that
+      are each a little worse than the model: no theorem, and in practice a little more than 1 - a.
 
     The guarantee is on average over all rows, not for each region: with standard deviations that
     are wrong in one region and right in another, one is covered too little and the other too much.
@@ -142,7 +145,7 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
             rows, given = rows[given > 0], given[given > 0]
             if not len(rows):
                 continue
-            dist = predictive_distribution(member, rows_of(X, rows))
+            dist = _left_out(member, rows) or predictive_distribution(member, rows_of(X, rows))
             predicted.append(dist)
             observed.append(target[rows])
             counted.append(given)
@@ -173,6 +176,8 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
                 splits = check_cv(self.estimator.cv).split(X, y)
                 _refuse_repeats([test for _, test in splits], self.estimator.cv)
             searched = clone(self.estimator).fit(X, y, sample_weight=weight)
+            if hasattr(searched, "composite_"):
+                return [searched], [np.flatnonzero(np.isfinite(searched.oof_mean_))]
             folds = range(searched.n_splits_)
             members = [_without_fold(searched, fold) for fold in folds]
             return members, [np.flatnonzero(searched.oof_fold_ == fold) for fold in folds]
@@ -247,6 +252,13 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
                 "calibrate by more, or ask for less."
             )
         return count
+
+
+def _left_out(member: Any, rows: NDArray[np.int64]) -> Normal | None:
+    """What the folds of an automatic search said of rows of its table; None of anything else."""
+    if not isinstance(member, MVERegressorCV) or not hasattr(member, "composite_"):
+        return None
+    return Normal(member.oof_mean_[rows], member.oof_std_[rows])
 
 
 def _without_fold(search: MVERegressorCV, fold: int) -> MVERegressorCV:
