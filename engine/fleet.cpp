@@ -121,7 +121,7 @@ template <class T> struct Prepared {
                 rows[part].n = n;
                 rows[part].table = &table;
                 rows[part].scaling = &scaling;
-                rows[part].index = indices[part];
+                rows[part].index = all_of_them(indices[part], n) ? nullptr : indices[part];
                 double total = 0;
                 for (std::int64_t i = 0; table.weight && i < n; ++i)
                     total += weight_of(table, indices[part][i]);
@@ -154,6 +154,11 @@ template <class T> struct Prepared {
         }
     }
 
+    static bool all_of_them(const std::int64_t* index, std::int64_t n) {
+        std::int64_t i = 0;
+        while (i < n && index[i] == i) ++i;
+        return i == n;
+    }
     static bool in_place(const Table& table, std::int64_t n) {
         return table.column_stride == 1 &&
                n * table.columns * std::int64_t(sizeof(T)) > largest_copy;

@@ -75,6 +75,8 @@ public:
         const Table& table = *data.table;
         const std::size_t number = table.is_double ? sizeof(double) : sizeof(float);
         for (std::int64_t i = from; i < to; ++i) {
+            if (data.index && i + block_rows < data.n)
+                __builtin_prefetch(data.index + order[i + block_rows]);
             const std::int64_t row = data.index ? data.index[order[i]] : order[i];
             const char* at =
                 static_cast<const char*>(table.x) + row * table.row_stride * std::ptrdiff_t(number);
