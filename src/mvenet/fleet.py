@@ -254,7 +254,7 @@ def train(
     architecture, training : Architecture, Training
     threads : int
     precise : bool
-        float64 instead of float32.
+        float64 instead of float32: for the tests against the reference; no estimator asks for it.
     record_history : bool
     progress : callable or None
         Called now and then with the number of gradient steps done.
