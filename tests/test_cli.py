@@ -29,7 +29,7 @@ from mvenet import cli, comparison, persistence, predictive, workflow  # noqa: E
 from mvenet.cli import _demo, _doctor  # noqa: E402
 from mvenet.table import _files  # noqa: E402
 
-COMMANDS = ("fit", "predict", "evaluate", "compare", "export", "info", "doctor", "demo")
+COMMANDS = ("fit", "predict", "evaluate", "check", "compare", "export", "info", "doctor", "demo")
 SMALL = ("--no-search", "--members", "1")
 
 
@@ -648,6 +648,53 @@ def test_evaluate(run, here):
     assert "There is no column 'price'" in run("evaluate", "houses.mve", "test.csv").told()
 
 
+def test_check_is_content_with_rows_like_those_of_the_fit(run, here):
+    houses(60, seed=4).drop(columns="price").to_csv("new.csv", index=False)
+    ran = run("check", "houses.mve", "new.csv")
+    assert ran.code == 0 and "0 of 5 columns changed." in ran.out and "As at the fit." in ran.out
+    assert run("check", "houses.mve", "new.csv", "-q").out == ""
+
+
+def test_check_tells_what_has_changed_by_its_exit_code(run, here):
+    frame = houses(60, seed=4).assign(price=1e7)
+    frame["size"] += 150
+    frame.loc[::3, "town"] = "Aachen"
+    frame.to_csv("new.csv", index=False)
+    ran = run("check", "houses.mve", "new.csv")
+    assert ran.code == 3 and "Changed: look before you trust." in ran.out
+    assert "new level 'Aachen'" in ran.out and "higher: the middle is" in ran.out
+    assert "covers 0.0 %" in ran.out
+    told = json.loads(run("check", "houses.mve", "new.csv", "--json").out)
+    assert told["rows"] == 60 and told["rows_outside"] >= 20
+    changed = {c["column"] for c in told["columns"] if c["changed"]}
+    assert changed == {"size", "town"}
+    assert any("90 % interval is too narrow" in finding for finding in told["findings"])
+
+
+def test_calibrated_intervals_are_those_of_the_model(run, here):
+    houses(80).to_csv("more.csv", index=False)
+    command = ("fit", "more.csv", "--target", "price", "-o", "c.mve", *SMALL, "--calibrate")
+    assert "Intervals calibrated by 64 rows" in " ".join(run(*command).out.split())
+    assert run("predict", "c.mve", "more.csv", "-o", "o.csv", "--interval", 0.8).code == 0
+    model, frame = persistence.load("c.mve"), pd.read_csv("o.csv")
+    ends = model[-1].predict_interval(model[0].transform(houses(80)), 0.8)
+    np.testing.assert_allclose(frame[["low_80", "high_80"]], ends)
+    told = json.loads(run("evaluate", "c.mve", "more.csv", "--json").out)
+    inside = (ends[:, 0] <= frame["price"]) & (frame["price"] <= ends[:, 1])
+    assert told["coverage"]["0.8"] == pytest.approx(inside.mean())
+
+
+def test_columns_can_be_left_out(run, here):
+    command = ("fit", "houses.csv", "--target", "price", "-o", "n.mve", *SMALL, "--json")
+    told = json.loads(run(*command, "--drop", "town", "--drop", "sold").out)
+    assert set(told["columns"]) == {"size", "rooms", "garden"}
+    assert (
+        "no column 'twon' to leave out: did you mean 'town'"
+        in run(*command, "--drop", "twon").told()
+    )
+    assert "'price' is the target" in run(*command, "--drop", "price").told()
+
+
 @pytest.fixture
 def quick_arms(monkeypatch):
     settings = {"epochs": 2, "warmup_epochs": 2, "reg_mean": [1e-3, 1e-2], "reg_var": [1e-3, 1e-2]}
@@ -749,8 +796,8 @@ def test_doctor_measures():
 def quick_demo(monkeypatch):
     """Scores are tested elsewhere: a few epochs do."""
     monkeypatch.setattr(_demo, "SINE_EPOCHS", 20)
-    scores = [_demo.Score("mvenet", 1.0, -2.0, 0.9)]
-    monkeypatch.setattr(_demo, "diabetes_scores", lambda seed, verbose: scores)
+    thirds = [_demo.Third("the surest third", 2.0, 0.91, 4.0, 1.0)]
+    monkeypatch.setattr(_demo, "cars_thirds", lambda seed, verbose: thirds)
 
 
 def test_demo_prints_tables_and_draws(run, quick_demo, tmp_path):
@@ -761,7 +808,7 @@ def test_demo_prints_tables_and_draws(run, quick_demo, tmp_path):
         assert word in ran.out
     assert picture.read_bytes().startswith(b"\x89PNG")
     told = json.loads(run("demo", "--picture", picture, "--json").out)
-    assert told["diabetes"][0]["model"] == "mvenet" and len(told["sine"]) == 4
+    assert told["cars"][0]["cars"] == "the surest third" and len(told["sine"]) == 4
     assert run("demo", "--picture", picture, "-q").out == ""
     assert "must end in .png, .svg or .pdf" in run("demo", "--picture", tmp_path / "x.doc").told()
 

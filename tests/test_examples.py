@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+NOTEBOOK = EXAMPLES[0].with_name("8_cars.ipynb")
 NEEDS = {"7_with_mapie": ["mapie"], "5_from_file_to_onnx": ["skops", "onnx", "onnxruntime"]}
 SHOWN = {
     "1_first_model": "90 % intervals that hold y",
@@ -47,6 +49,19 @@ def test_it_runs_and_ends_in_something_visible(path, tmp_path):
     check = CHECKS.get(path.stem)
     if check is not None:
         check(done.stdout)
+
+
+def test_the_notebook_runs(tmp_path):
+    for package in ("polars", "jinja2", "matplotlib"):
+        pytest.importorskip(package)
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    (tmp_path / "cells.py").write_text("\n".join(code), encoding="utf-8")
+    done = run(tmp_path / "cells.py", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "origin         category   3 levels" in done.stdout and "low_90" in done.stdout
+    assert (tmp_path / "cars.html").stat().st_size < 3e6
+    assert not any(cell.get("outputs") for cell in cells)  # no figures that may be out of date
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -98,10 +98,12 @@ class Text(HTMLParser):
     def __init__(self, page):
         super().__init__()
         self.tables, self.tags, self.text, self.cell = [], [], "", None
+        self.script = False
         self.feed(page)
 
     def handle_starttag(self, tag, attributes):
         self.tags.append((tag, dict(attributes)))
+        self.script = tag == "script"
         self.text += " "
         if tag == "table":
             self.tables.append([])
@@ -112,10 +114,13 @@ class Text(HTMLParser):
             self.cell = self.tables[-1][-1]
 
     def handle_endtag(self, tag):
+        self.script = False
         if tag in ("td", "th"):
             self.cell = None
 
     def handle_data(self, data):
+        if self.script:
+            return
         data = data.replace("\N{NO-BREAK SPACE}", " ")
         self.text += data
         if self.cell is not None:
@@ -249,7 +254,9 @@ def test_what_each_report_holds(fitted, pages):
         text = Text(page)
         assert 1000 < len(page) < 3e6
         expected = {"not checked": 1, "search": 6, "folds": 6}.get(name, 5)
-        assert len(text.pictures()) == expected, name
+        curves = page.count('alt="Prediction and 90 % interval against')
+        assert len(text.pictures()) == expected + curves, name
+        assert (curves > 0) == (name not in ("not checked", "evaluate")), name
         assert "nan" not in text.text.lower().replace("nano", ""), name
         assert "None" not in text.text.partition("Settings and versions")[0].replace("None:", "")
     assert "Scores of the search" in pages["search"] and "over the epochs" in pages["search"]
@@ -269,7 +276,7 @@ def test_what_each_report_holds(fitted, pages):
 def test_progress_is_told(fitted):
     told = []
     report.render(fitted.model, fitted.evaluation, fitted=fitted, progress=told.append)
-    assert told == [0.2, 0.4, 0.6, 0.8, 1.0]
+    assert len(told) > 5 and told == sorted(told) and told[-1] == 1.0
 
 
 # --- safe and offline ----------------------------------------------------------------------------
@@ -279,7 +286,9 @@ def test_nothing_is_fetched_and_nothing_runs(pages):
     for page in pages.values():
         text = Text(page)
         tags = {tag for tag, _ in text.tags}
-        assert not tags & {"script", "link", "iframe", "object", "embed", "base", "form"}
+        assert not tags & {"link", "iframe", "object", "embed", "base", "form"}
+        assert [a for tag, a in text.tags if tag == "script"] in (
+            [], [{"type": "application/json", "id": "what-if-data"}, {}])  # fmt: skip
         for tag, attributes in text.tags:
             assert not any(name.startswith("on") for name in attributes)
             assert "href" not in attributes
@@ -293,7 +302,7 @@ def test_nothing_is_fetched_and_nothing_runs(pages):
 
 def test_names_levels_and_files_are_escaped(pages):
     page = pages["plain"]
-    assert "<script" not in page and "onerror=alert(2)>" not in page.replace("&gt;", "")
+    assert page.count("<script") == 2 and "onerror=alert(2)>" not in page.replace("&gt;", "")
     text = Text(page)
     assert f"{SCRIPT}.csv" in text.text and SCRIPT in [r[0] for r in text.table("column")]
     assert Text(pages["script"]).text.count(SCRIPT[:-1]) > 3

@@ -17,11 +17,12 @@ from sklearn.pipeline import Pipeline
 
 from mvenet import metrics
 from mvenet._estimator import NetworkRegressor
+from mvenet.calibration import CalibratedRegressor
 from mvenet.distributions import Normal, NormalMixture
 from mvenet.predictive import predictive_distribution
 from mvenet.regressor import MVERegressor
 from mvenet.search import GridEndWarning, MVERegressorCV
-from mvenet.table import TableEncoder, chunks, split_target, write
+from mvenet.table import Drift, TableEncoder, chunks, drifts, split_target, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
     from mvenet.table._files import Progress
 
 __all__ = [
+    "Check",
     "Evaluation",
     "FittedTable",
+    "check",
     "evaluate",
     "fit_table",
     "predict_file",
@@ -58,6 +61,8 @@ class Evaluation:
         Which rows of the table these are, counted from 0.
     without_target : int
         Rows of the table that could not be judged by.
+    calibrated : bool
+        Whether the coverage is that of conformal intervals rather than of ``dist``.
     """
 
     y: Array
@@ -66,12 +71,17 @@ class Evaluation:
     coverage: Mapping[float, float]
     rows: NDArray[Any]
     without_target: int = 0
+    calibrated: bool = False
 
 
 def judge(
-    y: Array, dist: Normal | NormalMixture, rows: NDArray[Any], without_target: int = 0
+    y: Array,
+    dist: Normal | NormalMixture,
+    rows: NDArray[Any],
+    without_target: int = 0,
+    intervals: Mapping[float, Array] | None = None,
 ) -> Evaluation:
-    """Score predictive distributions by what was observed."""
+    """Score predictive distributions, and intervals if they are others, by what was observed."""
     spread = float(np.var(y))
     rmse = metrics.rmse(y, dist)
     scores = {
@@ -83,7 +93,9 @@ def judge(
     }
     reached = metrics.coverage(y, dist, nominal=LEVELS)
     covered = dict(zip(LEVELS, np.asarray(reached).tolist(), strict=True))
-    return Evaluation(y, dist, scores, covered, rows, without_target)
+    for level, ends in (intervals or {}).items():
+        covered[level] = float(np.mean((ends[:, 0] <= y) & (y <= ends[:, 1])))
+    return Evaluation(y, dist, scores, covered, rows, without_target, bool(intervals))
 
 
 @dataclass(frozen=True)
@@ -127,6 +139,7 @@ def fit_table(
     *,
     search: bool = True,
     members: int | None = None,
+    calibrate: bool = False,
     holdout: float = 0.2,
     seed: int | None = None,
     verbose: int = 0,
@@ -142,7 +155,10 @@ def fit_table(
     search : bool
         Choose both penalties by cross-validation, or use the rule of thumb.
     members : int or None
-        Networks for each fold, or in all without a search.
+        Networks for each fold, or in all without a search. With a search a number asks for one
+        over the penalties of networks alone.
+    calibrate : bool
+        Make intervals conformal by rows that the folds left out.
     holdout : float
         Share of the rows held out to evaluate, 0 for none.
     seed : int or None
@@ -158,7 +174,7 @@ def fit_table(
     model = Pipeline(
         [
             ("table", TableEncoder(target=target)),
-            ("model", _networks(search, members, len(train), seed, verbose)),
+            ("model", _estimator(search, members, calibrate, len(train), seed, verbose)),
         ]
     )
     with warnings.catch_warnings(record=True) as told:
@@ -166,22 +182,18 @@ def fit_table(
         warnings.simplefilter("ignore", GridEndWarning)  # said in other words
         model.fit(X[train], y[train], table__rows=rows[train])
     notes = [str(w.message) for w in told if issubclass(w.category, UserWarning)]
-    notes += _ends(model[-1].penalties_, target) if search else []
+    networks = innermost(model[-1])
+    notes += [*_ends(networks.penalties_, target)] if search else []
+    notes += _warned(y, target)
     evaluation = None
-    if len(test):
-        evaluation = judge(y[test], _predicted(model, X[test], rows[test]), rows[test])
-    elif search:
-        networks = model[-1]
-        evaluation = judge(y, Normal(networks.oof_mean_, networks.oof_std_), rows)
     named = X.with_columns(pl.Series(target, y))
+    if len(test):
+        evaluation = _evaluated(model, X[test], y[test], rows[test])
+    elif search:
+        evaluation = judge(y, Normal(networks.oof_mean_, networks.oof_std_), rows)
     without = len(frame) - len(y)
     seconds = time.perf_counter() - start
     return FittedTable(model, evaluation, named[train], named[test], without, notes, seconds)
-
-
-def _predicted(model: Pipeline, frame: Any, rows: NDArray[Any] | None) -> Normal | NormalMixture:
-    """Predictive distribution of each row, whose numbers in the file errors tell."""
-    return predictive_distribution(model[1:], model[0].transform(frame, rows))
 
 
 def _split(n: int, holdout: float, seed: int | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -197,6 +209,38 @@ def _split(n: int, holdout: float, seed: int | None) -> tuple[NDArray[np.int64],
         )
     train, test = train_test_split(rows, test_size=held_out, random_state=seed)
     return np.sort(train), np.sort(test)
+
+
+def innermost(estimator: Any) -> Any:
+    """The estimator within a calibration, or itself."""
+    return estimator.members_[0] if isinstance(estimator, CalibratedRegressor) else estimator
+
+
+def _warned(y: Array, target: str) -> list[str]:
+    """What kind of target asks for more than a distribution of any number."""
+    if (y >= 0).all() and (y == np.round(y)).all() and len(np.unique(y)) <= 30:
+        return [
+            f"{target} holds few whole numbers, perhaps counts: the predicted distribution is a "
+            "smooth one, and its quantiles lie between them."
+        ]
+    if (y >= 0).all() and (y <= 1).all() and np.ptp(y) > 0.3:
+        return [
+            f"{target} lies between 0 and 1, perhaps a share: intervals may reach beyond; clip "
+            "them, or predict log(p / (1 - p))."
+        ]
+    return []
+
+
+def _estimator(
+    search: bool,
+    members: int | None,
+    calibrate: bool,
+    n: int,
+    seed: int | None,
+    verbose: int,
+) -> MVERegressor | MVERegressorCV | CalibratedRegressor:
+    networks = _networks(search, members, n, seed, verbose)
+    return CalibratedRegressor(networks) if calibrate else networks
 
 
 def _networks(
@@ -222,10 +266,15 @@ def _networks(
     )
 
 
-def model_in_words(networks: NetworkRegressor) -> str:
+def model_in_words(networks: Any) -> str:
     """What a fitted model consists of, a sentence a line."""
+    if isinstance(networks, CalibratedRegressor):
+        rows = f"{networks.n_calibration_:,} rows left out"
+        return f"{model_in_words(networks.members_[0])}\nIntervals calibrated by {rows}."
     if hasattr(networks, "summary_"):
         return str(networks.summary_)
+    if not hasattr(networks, "penalties_"):
+        return f"{type(networks).__name__}."
     n, (reg_mean, reg_var) = len(networks.networks_), networks.penalties_
     return (
         f"{n} network{'s' * (n != 1)}; penalties {reg_mean:.3g} (mean) and {reg_var:.3g} "
@@ -246,7 +295,83 @@ def _ends(penalties: tuple[float, float], target: str) -> list[str]:
 def evaluate(model: Pipeline, frame: Any) -> Evaluation:
     """Score a fitted model on a table that has its target."""
     X, y, rows = split_target(frame, target_of(model))
-    return judge(y, _predicted(model, X, rows), rows, len(frame) - len(y))
+    return _evaluated(model, X, y, rows, len(frame) - len(y))
+
+
+def _evaluated(
+    model: Pipeline, X: pl.DataFrame, y: Array, rows: NDArray[Any], without: int = 0
+) -> Evaluation:
+    encoded = model[0].transform(X, rows)
+    dist = predictive_distribution(model[1:], encoded)
+    return judge(y, dist, rows, without, _conformal(model, encoded))
+
+
+def _conformal(model: Pipeline, encoded: Array) -> dict[float, Array] | None:
+    """Intervals of a calibrated model, as far as it has rows enough for them."""
+    if not isinstance(model[-1], CalibratedRegressor):
+        return None
+    n = model[-1].n_calibration_
+    levels = [level for level in LEVELS if level * (n + 1) <= n]
+    return {level: model[-1].predict_interval(encoded, level) for level in levels}
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether a new table is like the one that a model was fitted to.
+
+    Attributes
+    ----------
+    rows : int
+    drifts : list of Drift
+        How each column differs, the most changed first.
+    outside : ndarray of shape (n,), bool
+        Rows with a cell beyond the range that was seen, or a level that was not.
+    evaluation : Evaluation or None
+        Where the target is known.
+    findings : list of str
+        What has changed, in words; none if all is well.
+    """
+
+    rows: int
+    drifts: list[Drift]
+    outside: NDArray[np.bool_]
+    evaluation: Evaluation | None
+    findings: list[str]
+
+
+def check(model: Pipeline, frame: Any) -> Check:
+    """Compare a new table with the one that a model was fitted to.
+
+    Parameters
+    ----------
+    model : Pipeline
+        As made by :func:`fit_table`.
+    frame : DataFrame
+        Of polars or pandas; it may have the target.
+
+    Returns
+    -------
+    Check
+    """
+    target = target_of(model)
+    found, outside = drifts(model[0], frame)
+    told = [f"{drift.column}: {drift.remark}" for drift in found if drift.changed]
+    share = float(outside.mean())
+    if share > max(0.05, 3 / len(outside)):
+        told.append(f"{share:.1%} of the rows are outside what the model has seen")
+    evaluation = None
+    if target in frame.columns and _n_given(frame, target) >= 20:
+        evaluation = evaluate(model, frame)
+        word = verdict(0.9, evaluation.coverage[0.9], len(evaluation.y))[0]
+        if word != "as claimed":
+            covered = f"{evaluation.coverage[0.9]:.1%} of the values"
+            told.append(f"the 90 % interval is {word}: it holds {covered} of {target}")
+    return Check(len(outside), found, outside, evaluation, told)
+
+
+def _n_given(frame: Any, target: str) -> int:
+    column = frame[target]
+    return len(column) - int(column.null_count() if hasattr(column, "null_count") else 0)
 
 
 def target_of(model: Any) -> str:
@@ -288,8 +413,11 @@ def predictions(
     taken = [name for name in names if name in frame.columns]
     if taken:
         raise ValueError(f"The table has a column {taken[0]!r} already: rename it first.")
-    dist = _predicted(model, frame, rows)
-    ends = [end for level in intervals for end in dist.interval(level).T]
+    encoded = model[0].transform(frame, rows)
+    dist = predictive_distribution(model[1:], encoded)
+    own = isinstance(model[-1], CalibratedRegressor)
+    held = (model[-1].predict_interval(encoded, v) if own else dist.interval(v) for v in intervals)
+    ends = [end for both in held for end in both.T]
     values = [dist.mean, dist.std, *ends, *(dist.ppf(level) for level in quantiles)]
     return pl.DataFrame(dict(zip(names, values, strict=True)))
 

@@ -17,7 +17,7 @@ from mvenet.cli._printing import busy, console, print_json, progress_bar
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
-    from mvenet.workflow import Evaluation, FittedTable
+    from mvenet.workflow import Evaluation
 
 app = typer.Typer(
     help="Regression with honest uncertainty: from a table to predictions that say how sure they "
@@ -35,12 +35,16 @@ HeaderRows = Annotated[
 ]
 Report = Annotated[Path | None, typer.Option(help="Write a report as one HTML file.")]
 Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")]
+Unit = Annotated[str, typer.Option(help="Unit of the target in the report, such as €.")]
 Seed = Annotated[
     int, typer.Option(min=0, max=2**32 - 1, help="Seed: the same one gives the same result.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+CHANGED = 3  # exit code of check: 1 is an error, 2 a misuse
 
 
 def _version(asked: bool) -> None:
@@ -71,11 +75,16 @@ def fit(
     members: Annotated[
         int | None, typer.Option(min=1, help="Networks for each fold; without a search in all.")
     ] = None,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Intervals that hold, by rows the folds left out.")
+    ] = False,
     holdout: Annotated[
         float, typer.Option(min=0, max=0.9, help="Share of the rows kept to check the model by.")
     ] = 0.2,
     report: Report = None,
     dask: Dask = None,
+    unit: Unit = "",
+    drop: Annotated[list[str] | None, typer.Option(help="Column to leave out; repeatable.")] = None,
     header_rows: HeaderRows = 1,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -90,14 +99,17 @@ def fit(
     silent = quiet or as_json
     with progress_bar(f"reading {data.name}", silent) as bar:
         frame = table.read(data, header_rows=header_rows, progress=bar)
+    frame = table.without(frame, drop or (), target)
     with _distributed.on_dask(dask):
         fitted = workflow.fit_table(
-            frame, target, search=search, members=members, holdout=holdout, seed=seed,
-            verbose=printing.verbosity(silent),
+            frame, target, search=search, members=members, calibrate=calibrate,
+            holdout=holdout, seed=seed, verbose=printing.verbosity(silent),
         )  # fmt: skip
     persistence.save(fitted.model, output)
     if report is not None:
-        _write_report(report, fitted.model, fitted.evaluation, data, fitted, silent)
+        _write_report(
+            report, fitted.model, fitted.evaluation, data, silent, fitted=fitted, unit=unit
+        )
     if as_json:
         print_json({"model": str(output), **printing.fit_facts(fitted)})
     elif not quiet:
@@ -171,6 +183,7 @@ def evaluate(
     model: Model,
     data: Data,
     report: Report = None,
+    unit: Unit = "",
     header_rows: HeaderRows = 1,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -190,13 +203,39 @@ def evaluate(
     with busy("evaluating", quiet or as_json):
         evaluation = workflow.evaluate(loaded, frame)
     if report is not None:
-        _write_report(report, loaded, evaluation, data, None, quiet or as_json)
+        _write_report(report, loaded, evaluation, data, quiet or as_json, frame=frame, unit=unit)
     if as_json:
         print_json(printing.evaluation_facts(evaluation))
     elif not quiet:
         printing.print_evaluation(evaluation, f"{len(evaluation.y):,} rows of {data.name}")
         if report is not None:
             console.print(f"Report: {report}", soft_wrap=True)
+
+
+@app.command(epilog="Example: mvenet check houses.mve new.csv && mvenet predict houses.mve …")
+def check(
+    model: Model,
+    data: Data,
+    header_rows: HeaderRows = 1,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Tell whether a new table is like the one of the fit; exit code 3 if it is not."""
+    with busy(f"loading {model.name}", quiet or as_json):
+        from mvenet import persistence, table, workflow
+
+        loaded = persistence.load(model)
+    workflow.target_of(loaded)
+    with progress_bar(f"reading {data.name}", quiet or as_json) as bar:
+        frame = table.read(data, header_rows=header_rows, progress=bar)
+    checked = workflow.check(loaded, frame)
+    if as_json:
+        print_json(printing.check_facts(checked))
+    elif not quiet:
+        printing.print_check(checked, data.name)
+    if checked.findings:
+        raise typer.Exit(CHANGED)
 
 
 @app.command(epilog="Example: mvenet compare houses.csv --target price --store runs --dry-run")
@@ -309,7 +348,7 @@ def demo(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Train on two small data sets, print how it went, and draw the sine."""
+    """Train on a table of cars and on the paper's sine, print how it went, and draw the sine."""
     if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise typer.BadParameter(
             f"{picture} must end in .png, .svg or .pdf", param_hint="--picture"
@@ -321,9 +360,9 @@ def demo(
     silent = quiet or as_json
     start = time.perf_counter()
     watched = printing.verbosity(silent)
-    diabetes = show.diabetes_scores(seed, watched)
+    thirds = show.cars_thirds(seed, watched)
     if not silent:
-        printing.print_demo("Diabetes (scikit-learn), 111 rows held out", diabetes)
+        printing.print_cars(thirds, show.cars()[1])
     sample, fresh = datasets.sine(random_state=seed), datasets.sine(random_state=seed + 1)
     models = show.sine_models(sample, watched)
     sine = show.sine_scores(models, fresh)
@@ -332,7 +371,7 @@ def demo(
     if drawn:
         show.draw_sine(models, sample, picture)
     if as_json:
-        told = {"diabetes": diabetes, "sine": sine, "seconds": seconds}
+        told = {"cars": thirds, "sine": sine, "seconds": seconds}
         print_json(told | ({"picture": str(picture)} if drawn else {}))
     elif not quiet:
         printing.print_demo("The paper's sine, 1000 fresh rows", sine)
@@ -377,12 +416,12 @@ def _write_report(
     model: Pipeline,
     evaluation: Evaluation | None,
     data: Path,
-    fitted: FittedTable | None,
     silent: bool,
+    **more: Any,
 ) -> None:
     from mvenet import _atomic, report
 
     with progress_bar("writing the report", silent) as bar:
-        page = report.render(model, evaluation, source=data.name, fitted=fitted, progress=bar)
+        page = report.render(model, evaluation, source=data.name, progress=bar, **more)
     with _atomic.replacing(place) as fresh:
         fresh.write_text(page, encoding="utf-8")

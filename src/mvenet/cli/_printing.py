@@ -14,11 +14,14 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from mvenet.cli._demo import Score
+    from pathlib import Path
+
+    from mvenet.cli._demo import Score, Third
     from mvenet.table import TableEncoder
-    from mvenet.workflow import Evaluation, FittedTable
+    from mvenet.workflow import Check, Evaluation, FittedTable
 
 # Nothing that a file says is markup, an emoji or a link.
+MOST_LINES = 15  # of a table that must fit a screen
 console = Console(markup=False, highlight=False, emoji=False)
 signs = Console(markup=False, highlight=False, emoji=False, stderr=True)
 
@@ -163,6 +166,61 @@ def print_evaluation(evaluation: Evaluation, where: str) -> None:
     console.print(table)
     if evaluation.without_target:
         console.print(f"Note: {evaluation.without_target:,} row(s) without the target left out")
+
+
+def check_facts(checked: Check) -> dict[str, Any]:
+    """All that a check tells, by name."""
+    told = {
+        "rows": checked.rows,
+        "rows_outside": int(checked.outside.sum()),
+        "findings": checked.findings,
+        "columns": checked.drifts,
+    }
+    known = checked.evaluation
+    return told | ({} if known is None else {"evaluation": evaluation_facts(known)})
+
+
+def print_check(checked: Check, source: str) -> None:
+    """One screen: the columns that changed, the rows outside, and the coverage."""
+    changed = [drift for drift in checked.drifts if drift.changed]
+    if changed:
+        title = f"Columns of {source} that have changed"
+        table = Table(title=title, title_justify="left", title_style="bold")
+        for heading in ("column", "moved", "outside", "remark"):
+            table.add_column(heading, overflow="fold")
+        for drift in changed[:MOST_LINES]:
+            shares = (f"{100 * share:.0f} %" for share in (drift.moved, drift.outside))
+            table.add_row(drift.column, *shares, drift.remark)
+        console.print(table)
+        if len(changed) > MOST_LINES:
+            console.print(f"… and {len(changed) - MOST_LINES} more (--json has all)")
+    if checked.evaluation is not None:
+        print_evaluation(checked.evaluation, f"{len(checked.evaluation.y):,} rows of {source}")
+    n, every = int(checked.outside.sum()), len(checked.drifts)
+    console.print(
+        f"{checked.rows:,} rows, {n:,} of them outside what the model has seen; "
+        f"{len(changed)} of {every} columns changed."
+    )
+    console.print("Changed: look before you trust." if checked.findings else "As at the fit.")
+
+
+def print_cars(thirds: Sequence[Third], place: Path) -> None:
+    """Interval widths that differ and hold, beside one width for all."""
+    title = "Miles per gallon of 392 cars, each predicted by folds that left it out"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("cars")
+    headings = ("90 % interval of mvenet", "holds", "one width for all", "holds")
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for t in thirds:
+        ours = f"± {t.width:.1f}", f"{100 * t.holds:.0f} %"
+        table.add_row(t.cars, *ours, f"± {t.same_width:.1f}", f"{100 * t.same_holds:.0f} %")
+    console.print(table)
+    console.print(
+        "Some cars can be predicted well and some cannot: an interval should say which. Your own "
+        f"look at it: mvenet fit {place} --target mpg -o cars.mve --report cars.html\n",
+        soft_wrap=True,
+    )
 
 
 def print_demo(title: str, scores: Sequence[Score]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import io
 import platform
 import warnings
@@ -13,10 +14,23 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
+import polars as pl
 from sklearn.pipeline import Pipeline
 
 from mvenet.report import _findings as findings
-from mvenet.workflow import Evaluation, FittedTable, model_in_words, readable, target_of, verdict
+from mvenet.report import _insight as insight
+from mvenet.report import _whatif as whatif
+from mvenet.report._curves import curve
+from mvenet.table import TableEncoder
+from mvenet.workflow import (
+    Evaluation,
+    FittedTable,
+    innermost,
+    model_in_words,
+    readable,
+    target_of,
+    verdict,
+)
 
 __all__ = ["render"]
 
@@ -24,6 +38,8 @@ Drawing = Callable[[Any], object]  # onto axes
 Progress = Callable[[float], object]
 
 MOST_ODD = 20
+MOST_CELLS, MOST_IMPORTANT = 5, 15  # columns of an example, and of the list of those that matter
+SMALL = (3.5, 2.7)
 SIZE = (4.8, 4.1)  # inches: text is readable at the width of a telephone and of half a screen
 MOST_BASELINE_ROWS = 20_000  # gradient boosting on more would take longer than the networks
 
@@ -34,6 +50,8 @@ def render(
     *,
     source: str = "",
     fitted: FittedTable | None = None,
+    frame: Any = None,
+    unit: str = "",
     progress: Progress | None = None,
 ) -> str:
     """Write a report.
@@ -50,6 +68,11 @@ def render(
         Name of the table.
     fitted : FittedTable or None
         The fit, for baselines and what was done to the rows; None for a model from a file.
+    frame : DataFrame or None
+        The table that the evaluation is of, if there is no ``fitted``: for the columns that matter,
+        rows to look at, and the page to try values on.
+    unit : str
+        Of the target, such as "€"; shown behind its values.
     progress : callable or None
         Told the share that is done.
 
@@ -65,20 +88,29 @@ def render(
     page = files("mvenet.report").joinpath("page.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["number"] = readable
+    environment.filters["amount"] = lambda v: (
+        readable(v) + (f"\N{NO-BREAK SPACE}{unit}" if unit else "")
+    )
+    environment.filters["short"] = lambda name: _short(name, 30)
     environment.filters["percent"] = lambda share: f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
     content = _content(model, evaluation, source, fitted)
+    content["unit"] = unit
     drawings = _drawings(_networks(model), evaluation, content["target"])
+    tidy = _rows(model, evaluation, fitted, frame)
+    if tidy is not None and evaluation is not None:
+        content |= _insight(model, evaluation, tidy, unit)
+        drawings |= _curves(content["dependences"], content["name"])
     content["pictures"] = {}
     for done, (name, draw) in enumerate(drawings.items()):
-        content["pictures"][name] = _picture(draw)
+        content["pictures"][name] = _picture(draw, SMALL if name.startswith("curve ") else SIZE)
         if progress is not None:
             progress((done + 1) / len(drawings))
     return environment.from_string(page).render(content)
 
 
 def _networks(model: Any) -> Any:
-    """The estimator at the end of a pipeline, or the model itself."""
-    return model[-1] if isinstance(model, Pipeline) else model
+    """The estimator at the end of a pipeline, or within a calibration, or the model itself."""
+    return innermost(model[-1] if isinstance(model, Pipeline) else model)
 
 
 def _content(
@@ -96,7 +128,8 @@ def _content(
         "columns": model[0].columns_ if table else {},
         "notes": [] if fitted is None else fitted.notes,
         "without_target": 0 if fitted is None else fitted.without_target,
-        "in_words": model_in_words(networks).splitlines(),
+        "in_words": model_in_words(model[-1] if table else model).splitlines(),
+        "candidates": _candidates(networks),
         "settings": {name: repr(value) for name, value in settings.items()},
         "versions": {
             "Python": platform.python_version(),
@@ -108,6 +141,15 @@ def _content(
     if evaluation is not None:
         content |= _evaluated(model, evaluation, fitted)
     return content
+
+
+def _candidates(networks: Any) -> list[tuple[str, float, float, float]]:
+    """What a search tried: name, RMSE of rows left out, shares in the mean and in the mixture."""
+    results = getattr(networks, "cv_results_", {})
+    if not {"name", "rmse", "share", "weight"} <= set(results):
+        return []
+    columns = (results[name] for name in ("name", "rmse", "share", "weight"))
+    return [(str(n), float(r), float(s), float(w)) for n, r, s, w in zip(*columns, strict=True)]
 
 
 def _short(name: str, most: int = 60) -> str:
@@ -153,6 +195,57 @@ def _evaluated(model: Any, evaluation: Evaluation, fitted: FittedTable | None) -
     return content
 
 
+def _rows(
+    model: Any, evaluation: Evaluation | None, fitted: FittedTable | None, frame: Any
+) -> pl.DataFrame | None:
+    """The rows that the evaluation is of, as the model's encoder takes them."""
+    if evaluation is None or not isinstance(model, Pipeline):
+        return None
+    encoder: TableEncoder = model[0]
+    if fitted is not None:
+        return encoder.tidy(fitted.test if len(fitted.test) else fitted.train)
+    return None if frame is None else encoder.tidy(frame)[evaluation.rows]
+
+
+def _insight(
+    model: Pipeline, evaluation: Evaluation, tidy: pl.DataFrame, unit: str
+) -> dict[str, Any]:
+    """Which columns matter and how, rows to look at, thresholds, and the page to try values on."""
+    y, dist, rows = evaluation.y, evaluation.dist, evaluation.rows
+    found = insight.importances(model, tidy, y)
+    names = [importance.column for importance in found]
+    shown = [i.column for i in found if i.share >= 0.01] or names[:1]
+    looked_at = insight.examples(tidy, names[:MOST_CELLS], y, dist, rows)
+    place = {int(row): i for i, row in enumerate(rows)}
+    starts = {
+        f"row {example.row}, {word}": place[example.row - 1]
+        for word, several in looked_at.items()
+        for example in several[:1]
+    }
+    rest = [name for name in tidy.columns if name not in set(names)]
+    data = whatif.payload(model, tidy, [*names, *rest], starts, unit)
+    script = files("mvenet.report").joinpath("whatif.js").read_text(encoding="utf-8")
+    return {
+        "importances": found[:MOST_IMPORTANT],
+        "dependences": list(insight.dependences(model, tidy, shown)),
+        "examples": looked_at,
+        "example_columns": names[:MOST_CELLS],
+        "decisions": insight.decisions(y, dist),
+        "stand_in": data["stand_in"],
+        "n_controls": len(data["controls"]),
+        "n_columns": tidy.width,
+        "what_if": whatif.script_safe(data),
+        "script": script,
+    }
+
+
+def _curves(dependences: list[insight.Dependence], target: str) -> dict[str, Drawing]:
+    """A small picture for each column that matters."""
+    return {
+        f"curve {d.column}": functools.partial(curve, d, _short(target, 30)) for d in dependences
+    }
+
+
 def _baselines(model: Pipeline, fitted: FittedTable) -> list[findings.Line]:
     """Simpler models on the rows held out; none if there were none, or too many rows."""
     if not len(fitted.test) or len(fitted.train) > MOST_BASELINE_ROWS:
@@ -174,7 +267,7 @@ def _drawings(networks: Any, evaluation: Evaluation | None, target: str) -> dict
             "predicted": lambda ax: plots.PredictionDisplay.from_predictions(
                 *given, y_label=label, ax=ax
             ),
-            "coverage": lambda ax: plots.CoverageDisplay.from_predictions(*given, ax=ax),
+            "coverage": lambda ax: _coverage(evaluation, ax),
             "pit": lambda ax: plots.PITDisplay.from_predictions(*given, ax=ax),
             "spread": lambda ax: plots.SpreadDisplay.from_predictions(*given, y_label=label, ax=ax),
         }
@@ -185,25 +278,36 @@ def _drawings(networks: Any, evaluation: Evaluation | None, target: str) -> dict
     return drawings
 
 
-def _picture(draw: Drawing) -> str:
+def _coverage(evaluation: Evaluation, ax: Any) -> object:
+    """Coverage of the distributions' intervals, or of the conformal ones."""
+    from mvenet import plots
+
+    if not evaluation.calibrated:
+        return plots.CoverageDisplay.from_predictions(evaluation.y, evaluation.dist, ax=ax)
+    nominal, observed = (np.array(list(v)) for v in zip(*evaluation.coverage.items(), strict=True))
+    display = plots.CoverageDisplay(nominal=nominal, observed=observed, n_rows=len(evaluation.y))
+    return display.plot(ax=ax)
+
+
+def _picture(draw: Drawing, size: tuple[float, float] = SIZE) -> str:
     """An SVG as an address that holds it, so that pictures cannot disturb each other."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        content = _svg(draw, letters="path")
+        content = _svg(draw, size, letters="path")
     if any("missing from font" in str(warning.message) for warning in told):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            content = _svg(draw, letters="none")  # the reader's browser may have the letters
+            content = _svg(draw, size, letters="none")  # the reader's browser may have the letters
     return f"data:image/svg+xml;base64,{base64.b64encode(content).decode()}"
 
 
-def _svg(draw: Drawing, letters: str) -> bytes:
+def _svg(draw: Drawing, size: tuple[float, float], letters: str) -> bytes:
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     with rc_context({"svg.hashsalt": "mvenet", "svg.fonttype": letters}):
-        figure = Figure(figsize=SIZE, layout="constrained")
+        figure = Figure(figsize=size, layout="constrained")
         FigureCanvasSVG(figure)
         draw(figure.subplots())
         content = io.BytesIO()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -234,6 +235,22 @@ def first(series: pl.Series, wrong: NDArray[np.bool_], rows: NDArray[Any]) -> st
     return f"row {int(rows[i]) + 1} has {str(series[i])[:50]!r}"
 
 
+def without(frame: Any, names: Iterable[str], target: str) -> pl.DataFrame:
+    """The table without some of its columns."""
+    table = as_polars(frame)
+    for name in names:
+        if name == target:
+            raise ValueError(f"{name!r} is the target: it cannot be left out.")
+        if name not in table.columns:
+            raise ValueError(f"There is no column {name!r} to leave out: {_hint(name, table)}")
+    return table.drop(names)
+
+
+def _hint(name: str, table: pl.DataFrame) -> str:
+    near = difflib.get_close_matches(name, table.columns, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(table.columns[:10])}."
+
+
 def split_target(frame: Any, target: str) -> tuple[pl.DataFrame, Array, NDArray[np.int64]]:
     """Columns without the target, the target as numbers, and which rows have one, from 0.
 
@@ -241,13 +258,7 @@ def split_target(frame: Any, target: str) -> tuple[pl.DataFrame, Array, NDArray[
     """
     table = as_polars(frame)
     if target not in table.columns:
-        near = difflib.get_close_matches(target, table.columns, n=1, cutoff=0.5)
-        hint = (
-            f"did you mean {near[0]!r}?"
-            if near
-            else f"choose from {', '.join(table.columns[:10])}."
-        )
-        raise ValueError(f"There is no column {target!r}: {hint}")
+        raise ValueError(f"There is no column {target!r}: {_hint(target, table)}")
     column = plain_series(table[target])
     every = np.arange(len(table))
     if column.dtype.is_temporal():

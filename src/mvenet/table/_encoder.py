@@ -16,6 +16,7 @@ from mvenet.table import _columns as columns
 from mvenet.table._columns import Column
 from mvenet.table._dates import Dates
 from mvenet.table._levels import Levels, by_target, frequent
+from mvenet.table._profile import profile
 
 Array = NDArray[np.float64]
 NUMERIC = ("number", "truth", "date")
@@ -50,6 +51,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Of the categories, by name: their levels, and the numbers that each becomes.
     dates_ : dict
         Of the dates, by name: how they are written, the origin, the cycles.
+    seen_ : ndarray of shape (21, n)
+        Quantiles of the numbers, truth values and days that were seen, from least to most.
+    missing_ : ndarray
+        Share of the cells that were missing, of those columns and then of the categories.
     kinds_, remarks_ : ndarray of str
         What ``columns_`` is made of, for small files.
     feature_names_in_ : ndarray of str
@@ -152,6 +157,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.imputer_ = None
         if numbers.shape[1]:
             self.imputer_ = SimpleImputer(strategy="median", add_indicator=True).fit(numbers)
+        self.seen_, self.missing_ = profile(numbers, table, self.named("category"))
         target = None if y is None else np.asarray(y, dtype=np.float64)
         levels, trained = self._fit_levels(table, target)
         for name, kept in Levels.packed(list(levels.values())).items():
@@ -228,6 +234,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for name, levels in self.levels_.items():
             names += levels.feature_names(name)
         return np.array(names, dtype=object)
+
+    def places(self) -> dict[str, list[int]]:
+        """Which of the columns that ``transform`` returns each column becomes."""
+        numeric = self.named(*NUMERIC)
+        made = {name: [i] for i, name in enumerate(numeric)}
+        end = len(numeric)
+        if self.imputer_ is not None:
+            for i in self.imputer_.indicator_.features_:
+                made[numeric[i]].append(end)
+                end += 1
+        blocks = {name: len(dates.names(name)) for name, dates in self.dates_.items()}
+        blocks |= {name: len(levels.feature_names(name)) for name, levels in self.levels_.items()}
+        for name, width in blocks.items():
+            made.setdefault(name, []).extend(range(end, end + width))
+            end += width
+        return made
 
     def _numbers(self, table: pl.DataFrame, rows: NDArray[Any]) -> Array:
         """The columns of numbers, truths and days, NaN where missing."""

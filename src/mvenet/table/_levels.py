@@ -28,12 +28,15 @@ class Levels:
         level has a column of zeros and ones instead.
     default : ndarray of shape (2,)
         The same for levels never seen; empty likewise.
+    shares : ndarray of shape (k,)
+        How frequent each level was; empty in files of the first format.
     remark : str
     """
 
     names: NDArray[Any]
     values: Array
     default: Array
+    shares: Array
     remark: str = ""
 
     def encode(self, texts: pl.Series) -> Array:
@@ -62,6 +65,7 @@ class Levels:
             "level_names_": [level.names for level in levels],
             "level_values_": [level.values for level in levels],
             "level_defaults_": [level.default for level in levels],
+            "level_shares_": [level.shares for level in levels],
         }
 
     @classmethod
@@ -70,8 +74,10 @@ class Levels:
         nothing = np.empty(0)
         if attributes.get("one_hot_") is not None:
             kept = attributes["one_hot_"].categories_
-            return {n: cls(names, nothing, nothing) for n, names in zip(columns, kept, strict=True)}
-        parts = [attributes.get(f"level_{part}_", ()) for part in ("names", "values", "defaults")]
+            every = zip(columns, kept, strict=True)
+            return {name: cls(names, nothing, nothing, nothing) for name, names in every}
+        fields = ("names", "values", "defaults", "shares")
+        parts = [attributes.get(f"level_{part}_", ()) for part in fields]
         return {name: cls(*kept) for name, *kept in zip(columns, *parts, strict=True)}
 
 
@@ -82,7 +88,14 @@ def frequent(texts: pl.Series, most: int) -> Levels:
     rare = len(counts) - len(kept)
     nothing = np.empty(0)
     remark = f"the {most} most frequent kept apart" if rare else ""
-    return Levels(np.array(kept.to_list(), dtype=str), nothing, nothing, remark)
+    names = np.array(kept.to_list(), dtype=str)
+    return Levels(names, nothing, nothing, _shares(texts, names), remark)
+
+
+def _shares(texts: pl.Series, names: NDArray[Any]) -> Array:
+    """How frequent each of these levels is."""
+    counts = dict(texts.fill_null("").value_counts().rows())
+    return np.array([counts.get(str(name), 0) for name in names]) / len(texts)
 
 
 def by_target(texts: pl.Series, y: Array) -> tuple[Levels, Array]:
@@ -107,4 +120,5 @@ def by_target(texts: pl.Series, y: Array) -> tuple[Levels, Array]:
     default = np.array([float(encoder.target_mean_) for encoder in fitted])
     names = np.array([str(name) for name in fitted[0].categories_[0]], dtype=str)
     remark = "each as the target's mean and spread in other rows"
-    return Levels(names, values, default, remark), np.column_stack(trained)
+    levels = Levels(names, values, default, _shares(texts, names), remark)
+    return levels, np.column_stack(trained)

@@ -1,0 +1,227 @@
+"use strict";
+// The model in the page: a row is encoded, every network runs, and the result is drawn. Nothing is
+// fetched and nothing is sent. The same numbers as Python's, which a test in a browser checks.
+(function () {
+  const place = document.getElementById("what-if");
+  const data = JSON.parse(document.getElementById("what-if-data").textContent);
+  const unpack = (text, Kind) => {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    return new Kind(bytes.buffer);
+  };
+  const nets = data.networks;
+  const parameters = unpack(nets.parameters, Float32Array);
+  const scaling = unpack(nets.scaling, Float64Array);
+  const nParameters = parameters.length / nets.count;
+  const nScaling = scaling.length / nets.count;
+
+  const ACTIVATIONS = {
+    elu: (v) => (v > 0 ? v : Math.expm1(v)),
+    silu: (v) => v / (1 + Math.exp(-v)),
+    relu: (v) => Math.max(v, 0),
+    tanh: Math.tanh,
+    softplus: (v) => Math.max(v, 0) + Math.log1p(Math.exp(-Math.abs(v))),
+    gelu: (v) => 0.5 * v * (1 + erf(v / Math.SQRT2)),
+  };
+
+  function erfc(x) { // Numerical Recipes' Chebyshev fit, relative error below 1.2e-7
+    const z = Math.abs(x), t = 1 / (1 + 0.5 * z);
+    const sum = [0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806,
+      0.09678418, 0.37409196, 1.00002368, -1.26551223].reduce((s, c) => s * t + c, 0);
+    const tail = t * Math.exp(-z * z + sum);
+    return x >= 0 ? tail : 2 - tail;
+  }
+  function erf(x) { return 1 - erfc(x); }
+
+  function encode(row) {
+    const e = data.encoder, given = e.numbers.map((name) => row[name]);
+    const absent = (v) => v === null || v === undefined;
+    const x = given.map((v, i) => (absent(v) ? e.medians[i] : v));
+    for (const i of e.gaps) x.push(absent(given[i]) ? 1 : 0);
+    for (const date of e.dates) {
+      const v = row[date.name];
+      for (const period of date.periods) {
+        const angle = absent(v) ? 0 : (2 * Math.PI * (v + date.origin)) / period;
+        x.push(absent(v) ? 0 : Math.sin(angle), absent(v) ? 0 : Math.cos(angle));
+      }
+    }
+    for (const level of e.levels) {
+      const at = level.names.indexOf(absent(row[level.name]) ? "" : row[level.name]);
+      if (level.values.length) x.push(...(at < 0 ? level.other : level.values[at]));
+      else level.names.forEach((_, i) => x.push(i === at ? 1 : 0));
+    }
+    return x;
+  }
+
+  function layers(sizes, input, start) { // output of one network, and where its parameters end
+    let x = input, p = start;
+    if (sizes[0] === 0) return [parameters[p], p + 1];
+    for (let l = 1; l < sizes.length; l++) {
+      const n = sizes[l], d = sizes[l - 1], out = new Array(n), biases = p + n * d;
+      for (let i = 0; i < n; i++) {
+        let sum = parameters[biases + i];
+        for (let j = 0; j < d; j++) sum += parameters[p + i * d + j] * x[j];
+        out[i] = l < sizes.length - 1 ? ACTIVATIONS[nets.activation](sum) : sum;
+      }
+      x = out;
+      p = biases + n;
+    }
+    return [x[0], p];
+  }
+
+  function network(k, x) {
+    const d = x.length, s = k * nScaling;
+    const z = x.map((v, j) => {
+      const t = (v - scaling[s + j]) / scaling[s + d + j];
+      return nets.bound === null ? t : t / Math.sqrt(1 + (t / nets.bound) ** 2);
+    });
+    const centre = scaling[s + 2 * d], scale = scaling[s + 2 * d + 1];
+    const [mean, next] = layers(nets.mean, z, k * nParameters);
+    const [log] = layers(nets.variance, z, next);
+    return { mean: centre + scale * mean, std: nets.factor * scale * Math.sqrt(Math.exp(log) + nets.floor) };
+  }
+
+  function quantile(members, level) {
+    let low = Math.min(...members.map((m) => m.mean - 9 * m.std));
+    let high = Math.max(...members.map((m) => m.mean + 9 * m.std));
+    for (let i = 0; i < 70; i++) {
+      const middle = 0.5 * (low + high);
+      const mass = members.reduce((sum, m) => sum + 0.5 * erfc((m.mean - middle) / (m.std * Math.SQRT2)), 0);
+      if (mass < level * members.length) low = middle; else high = middle;
+    }
+    return 0.5 * (low + high);
+  }
+
+  function predict(row) {
+    const x = encode(row);
+    const members = Array.from({ length: nets.count }, (_, k) => network(k, x));
+    let mean, ends;
+    if (data.stand_in === null) {
+      mean = members.reduce((sum, m) => sum + m.mean, 0) / members.length;
+      ends = [0.05, 0.25, 0.75, 0.95].map((level) => quantile(members, level));
+    } else {
+      const [average, median, ...logs] = members.map((m) => m.mean);
+      const [a, b, c, d] = logs.map(Math.exp);
+      mean = average;
+      ends = [median - a - c, median - a, median + b, median + b + d];
+    }
+    if (data.floor !== null) {
+      mean = Math.max(mean, data.floor);
+      ends = ends.map((v) => Math.max(v, data.floor));
+    }
+    return { mean: mean, low90: ends[0], low50: ends[1], high50: ends[2], high90: ends[3] };
+  }
+
+  // --- what a reader sees -------------------------------------------------------------------------
+  const unit = data.unit ? "\u00a0" + data.unit : "";
+  function readable(v) {
+    const size = Math.abs(v);
+    if (size && (size >= 1e9 || size < 1e-3)) return v.toExponential(2);
+    const digits = size >= 1000 ? 0 : Math.max(0, 3 - Math.floor(Math.log10(size || 1)));
+    return v.toLocaleString("en-US", { maximumFractionDigits: digits });
+  }
+  const money = (v) => readable(v) + unit;
+  function shown(control, v) {
+    if (v === null) return "unknown";
+    if (control.kind !== "date") return readable(v);
+    const moment = new Date(Math.round((v + control.origin) * 864e5)).toISOString();
+    if (control.origin === 0 && control.high <= 1) return moment.slice(11, 16);
+    return control.clock ? moment.slice(0, 16).replace("T", " ") : moment.slice(0, 10);
+  }
+
+  let row = { ...data.starts.typical };
+  const fields = [];
+
+  function made(tag, attributes, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    element.append(...children);
+    return element;
+  }
+
+  function field(control, i) {
+    const id = "what-if-" + i;
+    const told = made("output", { for: id });
+    const label = made("label", { for: id }, control.name, " ", told);
+    let input;
+    if (control.kind === "category" || control.kind === "truth") {
+      const choices = control.kind === "truth" ? [["1", "yes"], ["0", "no"]] : control.levels.map((l) => [l, l]);
+      if (control.gaps || control.kind === "category") choices.push(["\u0000", control.gaps ? "unknown" : "another one"]);
+      input = made("select", { id: id });
+      for (const [value, text] of choices) input.append(made("option", { value: value }, text));
+      input.addEventListener("change", () => {
+        const v = input.value;
+        row[control.name] = v === "\u0000" ? (control.gaps ? null : "\u0000") : control.kind === "truth" ? Number(v) : v;
+        draw();
+      });
+    } else {
+      input = made("input", { id: id, type: "range", min: control.low, max: control.high, step: control.step });
+      input.addEventListener("input", () => { row[control.name] = Number(input.value); draw(); });
+    }
+    const box = made("div", { class: "knob" }, label, input);
+    if (control.gaps && input.type === "range") {
+      const unknown = made("input", { type: "checkbox" });
+      unknown.addEventListener("change", () => { row[control.name] = unknown.checked ? null : Number(input.value); draw(); });
+      box.append(made("label", { class: "soft unknown" }, unknown, " unknown"));
+      fields.push({ control, input, told, unknown });
+    } else fields.push({ control, input, told });
+    return box;
+  }
+
+  function outside() {
+    return data.controls.filter((c) => {
+      const v = row[c.name];
+      if (v === null || v === undefined) return false;
+      if (c.kind === "category") return !c.levels.includes(v);
+      if (!c.seen) return false;
+      const slack = 0.5 * c.step;
+      return v < c.seen[0] - slack || v > c.seen[1] + slack;
+    }).map((c) => c.name);
+  }
+
+  function draw() {
+    for (const { control, input, told, unknown } of fields) {
+      const v = row[control.name];
+      if (input.type === "range") {
+        if (v !== null) input.value = v;
+        input.disabled = v === null;
+        if (unknown) unknown.checked = v === null;
+        told.textContent = shown(control, v);
+        input.setAttribute("aria-valuetext", told.textContent);
+      } else {
+        input.value = v === null || !(control.kind === "truth" || control.levels.includes(v)) ? "\u0000" : String(v);
+      }
+    }
+    const p = predict(row);
+    document.getElementById("what-if-mean").textContent = money(p.mean);
+    document.getElementById("what-if-50").textContent = money(p.low50) + " to " + money(p.high50);
+    document.getElementById("what-if-90").textContent = money(p.low90) + " to " + money(p.high90);
+    const strange = outside();
+    const warning = document.getElementById("what-if-outside");
+    warning.textContent = strange.length ? "Outside what the model has seen: " + strange.join(", ") + ". Trust this less." : "";
+    bar(p);
+  }
+
+  function bar(p) {
+    const low = Math.min(data.axis[0], p.low90), high = Math.max(data.axis[1], p.high90);
+    const at = (v) => 12 + (576 * (v - low)) / (high - low || 1);
+    const set = (id, values) => {
+      for (const [name, value] of Object.entries(values)) document.getElementById(id).setAttribute(name, value);
+    };
+    set("what-if-wide", { x: at(p.low90), width: Math.max(1, at(p.high90) - at(p.low90)) });
+    set("what-if-narrow", { x: at(p.low50), width: Math.max(1, at(p.high50) - at(p.low50)) });
+    set("what-if-dot", { cx: at(p.mean) });
+    document.getElementById("what-if-low").textContent = readable(low);
+    document.getElementById("what-if-high").textContent = readable(high);
+  }
+
+  const knobs = document.getElementById("what-if-knobs");
+  data.controls.forEach((control, i) => knobs.append(field(control, i)));
+  const start = document.getElementById("what-if-start");
+  for (const word of Object.keys(data.starts)) start.append(made("option", { value: word }, word));
+  const reset = () => { row = { ...data.starts[start.value] }; draw(); };
+  start.addEventListener("change", reset);
+  document.getElementById("what-if-reset").addEventListener("click", reset);
+  place.hidden = false;
+  draw();
+  window.mvenetWhatIf = { predict: predict, encode: encode };
+})();

@@ -1,0 +1,142 @@
+"""What a table looked like when a model was fitted to it, and whether a new one does."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from mvenet.table._encoder import TableEncoder
+
+Array = NDArray[np.float64]
+LEVELS = np.linspace(0, 1, 21)
+DRIFT = 0.1  # of the distribution that lies elsewhere: less is of no consequence
+
+
+def profile(numbers: Array, table: pl.DataFrame, categories: list[str]) -> tuple[Array, Array]:
+    """Quantiles of each column of numbers, and the share of missing cells of every column."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column without a single number
+        seen = np.nanquantile(numbers, LEVELS, axis=0) if numbers.size else np.empty((21, 0))
+    gaps = [float(np.isnan(column).mean()) for column in numbers.T]
+    gaps += [table[name].null_count() / max(1, len(table)) for name in categories]
+    return np.nan_to_num(seen), np.array(gaps)
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How a column of a new table differs from the one that a model was fitted to.
+
+    Attributes
+    ----------
+    column : str
+    moved : float
+        Share of the distribution that would have to move for the two to be alike, 0 to 1.
+    outside : float
+        Share of the rows beyond the range that was seen, or at a level that was not.
+    missing : float
+        Share of the cells that are missing, less what it was.
+    changed : bool
+        More than chance, and enough to matter.
+    remark : str
+        In words; empty if nothing changed.
+    """
+
+    column: str
+    moved: float
+    outside: float
+    missing: float
+    changed: bool
+    remark: str
+
+
+def drifts(encoder: TableEncoder, frame: Any) -> tuple[list[Drift], NDArray[np.bool_]]:
+    """How each column has changed, the most first, and which rows are outside what was seen.
+
+    Raises
+    ------
+    ValueError
+        If the model is too old to know what it has seen.
+    """
+    if not hasattr(encoder, "seen_"):
+        raise ValueError(
+            "The model was fitted before mvenet kept what its table looked like: fit it again."
+        )
+    tidy = encoder.tidy(frame)
+    dates, levels = encoder.dates_, encoder.levels_
+    numeric = encoder.named("number", "truth", "date")
+    outside = np.zeros(len(tidy), dtype=bool)
+    found = []
+    for i, name in enumerate([*numeric, *levels]):
+        gaps = tidy[name].null_count() / len(tidy) - float(encoder.missing_[i])
+        if name in levels:
+            moved, odd, told = _levels(tidy[name], levels[name].names, levels[name].shares)
+        else:
+            values = _numbers(tidy[name], dates[name].origin if name in dates else None)
+            moved, odd, told = _range(values, encoder.seen_[:, i])
+        outside |= odd
+        found.append(_judged(name, moved, float(odd.mean()), gaps, len(tidy), told))
+    return sorted(found, key=lambda drift: -max(drift.moved, abs(drift.missing))), outside
+
+
+def _numbers(column: pl.Series, origin: float | None) -> Array:
+    if origin is None:
+        made: Array = column.to_numpy()
+        return made
+    moments = column.cast(pl.Int64).cast(pl.Float64).to_numpy()
+    return moments / 86_400e6 - origin
+
+
+def _range(values: Array, seen: Array) -> tuple[float, NDArray[np.bool_], str]:
+    """How far the distribution function has moved at most, and which values are outside."""
+    given = values[~np.isnan(values)]
+    slack = 1e-9 * max(abs(seen[0]), abs(seen[-1]), 1e-300)
+    odd = (values < seen[0] - slack) | (values > seen[-1] + slack)
+    if not len(given):
+        return 0.0, odd, "all missing"
+    # Both kinds of steps: a value that many cells have is no shift.
+    below = [np.mean(given < q) for q in seen], [np.mean(given <= q) for q in seen]
+    was = [np.mean(seen < q) for q in seen], [np.mean(seen <= q) for q in seen]
+    gaps = np.maximum(0, np.maximum(np.subtract(below[0], was[1]), np.subtract(was[0], below[1])))
+    gaps = np.maximum(gaps - 1 / (len(seen) - 1), 0)
+    middle = float(np.median(given))
+    direction = "higher" if middle > seen[len(seen) // 2] else "lower"
+    moved = float(max(gaps.max(), float(odd.mean())))
+    return moved, odd, f"{direction}: the middle is {middle:.4g}, was {seen[len(seen) // 2]:.4g}"
+
+
+def _levels(
+    column: pl.Series, names: NDArray[Any], shares: Array
+) -> tuple[float, NDArray[np.bool_], str]:
+    """Half the sum of all differences between shares, and which rows have a level never seen."""
+    texts = column.fill_null("")
+    known = [str(name) for name in names]
+    complete = shares.size and shares.sum() > 0.999
+    odd = ~texts.is_in([*known, ""]).to_numpy() if complete else np.zeros(len(texts), dtype=bool)
+    counts = dict(texts.value_counts().rows())
+    now = np.array([counts.get(name, 0) for name in known]) / len(texts)
+    was = shares if shares.size else now
+    rest = abs((1 - now.sum()) - (1 - was.sum()))
+    moved = 0.5 * (float(np.abs(now - was).sum()) + rest)
+    most = int(np.abs(now - was).argmax()) if len(known) else 0
+    told = f"{known[most] or '(missing)'}: {now[most]:.0%}, was {was[most]:.0%}" if known else ""
+    if odd.any():
+        new = texts.filter(pl.Series(odd))[0]
+        told = f"new level {str(new)[:30]!r}" + (f"; {told}" if moved > DRIFT else "")
+    return moved, odd, told
+
+
+def _judged(name: str, moved: float, outside: float, gaps: float, n: int, told: str) -> Drift:
+    chance = 1.6 / np.sqrt(max(1, n))  # Kolmogorov's limit for one column in a hundred
+    drifted = moved > max(DRIFT, chance)
+    emptier = abs(gaps) > max(DRIFT, chance)
+    beyond = outside > max(0.01, 3 / max(1, n))
+    words = [told] if drifted or (beyond and told.startswith("new")) else []
+    words += [f"{outside:.1%} outside the range seen"] if beyond and not words else []
+    words += [f"{gaps:+.0%} missing"] if emptier else []
+    return Drift(name, moved, outside, gaps, drifted or emptier or beyond, ", ".join(words))
