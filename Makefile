@@ -74,10 +74,11 @@ paper-tables: $(STAMP)
 	$(BIN)/python paper/run.py --default $(DATASETS)
 	$(BIN)/python paper/tables.py --write
 
-# Why a cell differs from the paper's.
+# Why a cell differs from the paper's, and what its figure of x² may have been trained with.
 paper-explain: $(STAMP)
 	$(BIN)/python paper/run.py protein --epochs 50 --runs paper/runs/50-epochs --results paper/results/50-epochs
 	$(BIN)/python paper/explain.py --write
+	$(BIN)/python paper/readings.py --write
 
 paper-theory: $(STAMP)
 	$(BIN)/python paper/theory.py

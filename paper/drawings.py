@@ -159,7 +159,11 @@ def penalties(
 
 
 def quadratic(
-    folder: Path, draw: Draw, truth: Truth, grid: Mapping[str, Mapping[str, Sequence[Fit]]]
+    folder: Path,
+    draw: Draw,
+    truth: Truth,
+    grid: Mapping[str, Mapping[str, Sequence[Fit]]],
+    name: str = "quadratic",
 ) -> None:
     """A row a network, a column a penalty of the variance."""
     columns = len(next(iter(grid.values())))
@@ -183,4 +187,4 @@ def quadratic(
     for panel in axes[-1]:
         panel.set_xlabel("x")
     style.legend_outside(figure, axes[0, 0])
-    style.save(figure, folder, "quadratic")
+    style.save(figure, folder, name)

@@ -67,8 +67,9 @@ def report(folder: Path) -> str:
                 continue
             where = (rows["dataset"] == dataset) & (rows["strategy"] == strategy)
             lines += [f"### One search: {dataset}, {strategy}, outer fold {fold}", ""]
-            lines += [*choices(part), ""]
-            lines += [*inner_scores(part), ""] if part["reg_mean"].nunique() > 1 else []
+            same = part[part["reg_mean"] == part["reg_var"]]
+            lines += [*choices(part), ""] if same["reg_mean"].nunique() == 5 else []
+            lines += [*inner_scores(part), ""]
             lines += [*worst_rows(part, rows[where & (rows["fold"] == fold)]), ""]
     return "\n".join(lines).rstrip("\n")
 
