@@ -18,6 +18,7 @@ from mvenet.recipes import Stage
 distributed = pytest.importorskip("distributed")
 
 SEARCH = {
+    "strategy": "warmup",
     "hidden_mean": (8,),
     "hidden_var": (4,),
     "reg_mean": (1e-3, 1e-2),
