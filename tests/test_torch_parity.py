@@ -122,8 +122,10 @@ def test_a_table_model_becomes_a_module_and_back(hidden_var):
     rng = np.random.default_rng(1)
     table = rng.normal(size=(120, 3)) * [1, 100, 0.01] + [0, 2000, 5]
     y = 50 * table[:, 0] + rng.normal(size=120)
-    model = MVERegressor((20,), hidden_var, epochs=30, warmup_epochs=30, n_members=3,
-                         random_state=0).fit(table, y)  # fmt: skip
+    model = MVERegressor(
+        hidden_mean=(20,), hidden_var=hidden_var, epochs=30, warmup_epochs=30, n_members=3,
+        random_state=0,
+    ).fit(table, y)  # fmt: skip
     torch_model = from_engine(model)
     new = rng.normal(size=(50, 3)) * [1, 100, 0.01] + [0, 2000, 5]
     one, two = model.predict_dist(new), torch_model.predict_dist(new)
@@ -144,6 +146,8 @@ def test_conversion_tells_what_it_cannot():
 
     with pytest.raises(TypeError, match="networks_, got LinearRegression"):
         from_engine(LinearRegression())
-    one, two = (MVERegressor(h, epochs=1, warmup_epochs=1).fit(X, Y) for h in ((3,), (4,)))
+    one, two = (
+        MVERegressor(hidden_mean=h, epochs=1, warmup_epochs=1).fit(X, Y) for h in ((3,), (4,))
+    )
     with pytest.raises(ValueError, match="the model that it was made of"):
         to_engine(from_engine(one), two)
