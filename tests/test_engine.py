@@ -352,3 +352,9 @@ def test_a_large_table_is_standardised_where_it_is(weights):
     assert in_place.networks.parameters.tobytes() == copied.networks.parameters.tobytes()
     for a, b in zip(in_place.history[0], copied.history[0], strict=True):
         assert a.tobytes() == b.tobytes()
+
+
+def test_more_memory_than_there_is_is_told_before_the_work_starts():
+    X, y, _ = table()
+    with pytest.raises(MemoryError, match=r"trainings of networks .* need [\d,]+ bytes, but this"):
+        engine(X, y, None, strategy("warmup"), Architecture((65536,) * 30, None), Training())

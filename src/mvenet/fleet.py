@@ -265,6 +265,7 @@ def train(
     """
     jobs, chains = _share(networks)
     mean_sizes, var_sizes = architecture.sizes(X.shape[1])
+    _check_memory(jobs, (mean_sizes, var_sizes), threads, 8 if precise else 4)
     result = _engine.train(
         x=_regular(X),
         y=y,
@@ -306,6 +307,25 @@ def train(
         jobs=chains,
         job_steps=result["steps"],
     )
+
+
+def _check_memory(
+    jobs: Sequence[_Job], shapes: Sequence[Sequence[int]], threads: int, number: int
+) -> None:
+    """Refuse networks that this machine's memory cannot hold, before any is trained."""
+    parameters = sum((before + 1) * after for sizes in shapes for before, after in pairwise(sizes))
+    # The result of each job; weights, gradients and two moments of those in work; the history.
+    copies = len(jobs) + 4 * min(threads, len(jobs))
+    needed = number * parameters * copies + 8 * sum(job.stage.epochs for job in jobs)
+    try:
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # Windows
+        return
+    if needed > there:
+        raise MemoryError(
+            f"{len(jobs)} trainings of networks with {parameters:,} parameters need {needed:,} "
+            f"bytes, but this machine has {there:,}: use fewer hidden units, members or penalties."
+        )
 
 
 def planned_steps(
