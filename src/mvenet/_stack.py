@@ -28,7 +28,7 @@ DEGREES = 4.0  # of freedom, of the likelihood that a candidate's shape is fitte
 ITERATIONS = 200
 SLACK = 0.5  # a logarithm of std may leave what occurred on rows left out by so much
 SMALLEST_WEIGHT = 2e-3  # of a component; what weighs less is left out
-SMALLEST_SHARE = 0.02  # of a mean in the blend
+SMALLEST_SHARE = 0.05  # of a mean in the blend, and of a candidate in the mixture
 
 
 def blend(means: Array, y: Array, weight: Array) -> Array:
@@ -110,8 +110,22 @@ def log_densities(y: Array, mean: Array, log_std: Array) -> Array:
 def mix(y: Array, means: Array, log_stds: Array, weight: Array) -> Array:
     """Weights of candidates and multiples, (candidates, multiples), by likelihood; sum one.
 
-    Means and logarithms of standard deviations are of shape (candidates, n).
+    Means and logarithms of standard deviations are of shape (candidates, n). A candidate that
+    would weigh next to nothing costs as much to ask as any other, and is left out.
     """
+    kept = np.arange(len(means))
+    while True:
+        found = _mixture(y, means[kept], log_stds[kept], weight)
+        total = found.sum(axis=1)
+        if (total >= SMALLEST_SHARE).all():
+            weights = np.zeros((len(means), len(MULTIPLES)))
+            weights[kept] = found
+            return weights
+        kept = kept[total >= SMALLEST_SHARE]
+
+
+def _mixture(y: Array, means: Array, log_stds: Array, weight: Array) -> Array:
+    """Weights of all of them, by expectation-maximisation."""
     logs = np.concatenate([log_densities(y, m, s) for m, s in zip(means, log_stds, strict=True)])
     density = np.exp(logs - logs.max(axis=0))
     rows = len(y) * weight / weight.sum()
