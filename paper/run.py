@@ -36,7 +36,7 @@ def arguments(name: str, default: bool, epochs: int | None) -> dict:
     k = n_folds(name)
     settings = {} if epochs is None else {"epochs": epochs, "warmup_epochs": epochs}
     if default:
-        arms = {"default": MVERegressorCV(**settings)}
+        arms = {"default": MVERegressorCV()}
     else:
         arms = strategy_arms(**{**recipes.PAPER, **settings})
     return {
@@ -75,7 +75,7 @@ def run(
 
 def costs(plans: dict[str, Plan]) -> str:
     """A table of what is to do, beside the authors' code: nothing shared, a millisecond a step."""
-    frame = pd.DataFrame({name: plan.told() for name, plan in plans.items()}).T
+    frame = pd.DataFrame({name: plan.as_dict() for name, plan in plans.items()}).T
     frame.loc["together"] = frame.sum()
     lines = [
         "| data set | trainings | million steps | seconds | authors' steps | days at 1 ms |",
@@ -113,6 +113,8 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=HERE / "runs", help="where folds are kept")
     parser.add_argument("--results", type=Path, default=HERE / "results", help="where CSVs go")
     given = parser.parse_args()
+    if given.default and given.epochs is not None:
+        parser.error("--epochs is for the paper's arms: leave it out with --default")
     unknown = sorted(set(given.datasets) - set(DATASETS))
     if unknown:
         parser.error(f"unknown data set {unknown[0]!r}: choose from {', '.join(DATASETS)}")
