@@ -138,7 +138,7 @@ def test_bounded_inputs(hidden_var, tmp_path):
 
 
 def test_default_network(tmp_path):
-    model = MVERegressor(random_state=0).fit(X, Y)
+    model = MVERegressor(strategy="warmup", random_state=0).fit(X, Y)
     assert_equal_to_predict(model, tmp_path, rows())
 
 

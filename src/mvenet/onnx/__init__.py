@@ -1,0 +1,179 @@
+"""A fitted model as one ONNX file, for programs that have neither mvenet nor Python.
+
+The graph is the engine's ``predict`` (engine/fleet.cpp) and the moments of the mixture
+(distributions.py), node by node: standardise, two perceptrons, back to units of y. What an
+automatic search found is several of these and more, see ``_composite.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from mvenet import __version__
+from mvenet._atomic import replacing
+from mvenet._estimator import DistributionRegressor
+from mvenet.onnx._composite import check_composite, composite_moments
+from mvenet.onnx._graph import (
+    SMALLEST_STD,
+    Graph,
+    network_means,
+    network_variances,
+    standardised,
+)
+
+__all__ = ["export"]
+
+OPSETS, IR_VERSION = {"": 17, "ai.onnx.ml": 3}, 8  # of 2022: old runtimes can read the file
+ABOUT = (
+    "Mean and standard deviation of y for each row of X, both in units of y; std is that of a new "
+    "observation, noise included. X has the columns that the model was trained on, in that order "
+    "and in their own units: they are standardised inside."
+)
+
+
+def export(model: DistributionRegressor, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model as an ONNX file (opset 17; trees are ai.onnx.ml 3).
+
+    Its input is ``X``, float32 of shape (n, n_features), for any n and in the units of the training
+    table. Its outputs are ``mean`` and ``std``, float64 of shape (n,), in units of y: what
+    ``model.predict(X, return_std=True)`` returns, for ensembles, with ``scale_`` and for what an
+    automatic search found too. They are float64 because a mean that is large beside its std would
+    lose its digits in float32.
+
+    Parameters
+    ----------
+    model : MVERegressor or MVERegressorCV
+        Fitted. Of a pipeline, export the last step.
+    path : str or path
+        The file to write, whole or not at all; an older one is replaced.
+
+    Raises
+    ------
+    TypeError
+        If the model is something else, such as a pipeline, or holds a regressor given as ``means``.
+    sklearn.exceptions.NotFittedError
+        If it is not fitted.
+    OSError
+        If the file cannot be written.
+    ImportError
+        If the package onnx is not installed.
+
+    Notes
+    -----
+    ``predict`` computes in float32, the file in float64 with the same weights. The means differ by
+    about 1e-6 of the standard deviation of y, the stds by about 1e-6 of themselves (up to 1e-5 in
+    ensembles where std is less than a hundredth of the standard deviation of y). Trees are added
+    up in float32, to about 1e-6 of the standard deviation of y.
+
+    float32 holds seven digits: from a column such as a time in seconds since 1970, subtract an
+    offset before training. ``predict`` refuses NaN and infinity; the file answers NaN with NaN, and
+    infinity with what both say of all rows more than a million standard deviations away.
+
+    The same model gives the same bytes. The names of the columns, if the model has them, are the
+    metadata ``feature_names``, as JSON.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> import onnxruntime
+    >>> import mvenet.onnx
+    >>> X = np.linspace(0, 1, 100, dtype=np.float32)[:, None]
+    >>> model = mvenet.MVERegressor(strategy="warmup", random_state=0).fit(X, 5 * X[:, 0])
+    >>> with TemporaryDirectory() as folder:
+    ...     path = f"{folder}/model.onnx"
+    ...     mvenet.onnx.export(model, path)
+    ...     session = onnxruntime.InferenceSession(path)
+    >>> mean, std = session.run(["mean", "std"], {"X": X})
+    >>> bool(np.allclose(mean, model.predict(X), rtol=1e-5, atol=1e-5))
+    True
+    """
+    _check_onnx()
+    _check(model)
+    content = _file(_graph_of(model), model)
+    with replacing(path) as fresh:
+        fresh.write_bytes(content)
+
+
+def _check_onnx() -> None:
+    try:
+        import onnx  # noqa: F401
+    except ImportError as error:
+        message = f'The export needs the package onnx ({error}): pip install "mvenet[onnx]".'
+        raise ImportError(message, name=error.name) from error
+
+
+def _check(model: object) -> None:
+    if isinstance(model, Pipeline):
+        raise TypeError(
+            "A Pipeline is not exported whole: export its last step, model[-1], and give the file "
+            "the columns that model[:-1].transform returns, as float32."
+        )
+    if not isinstance(model, DistributionRegressor):
+        raise TypeError(
+            f"model must be a fitted MVERegressor or MVERegressorCV, got {type(model).__name__}: "
+            "pass one of these, such as the best_estimator_ of a GridSearchCV."
+        )
+    check_is_fitted(model)
+    if hasattr(model, "composite_"):
+        check_composite(model.composite_)
+
+
+def _graph_of(model: DistributionRegressor) -> Graph:
+    """From X of shape (n, d) to mean and std of shape (n,)."""
+    graph = Graph()
+    if hasattr(model, "composite_"):
+        composite_moments(graph, model.composite_)
+    else:
+        networks = model.networks_
+        z = standardised(graph, networks, graph.double("X"))
+        mean, variance = network_means(graph, networks, z), network_variances(graph, networks, z)
+        _moments(graph, mean, variance, model)
+    return graph
+
+
+def _moments(graph: Graph, mean: str, variance: str, model: DistributionRegressor) -> None:
+    """Mean and std of the mixture, from those of its members, each in its own units.
+
+    Until the end they are in units of the largest scale, counted from the first member's mean:
+    squares then neither overflow nor vanish, whatever the scale of y.
+    """
+    y_mean, y_scale = model.networks_.y_mean, model.networks_.y_scale
+    origin, unit = y_mean[0], y_scale.max()
+    scale = (y_scale / unit)[:, None]
+    means = graph("Add", graph("Mul", mean, scale), ((y_mean - origin) / unit)[:, None])
+    centre = graph.average(means)
+    distance = graph("Sub", means, centre)
+    aleatoric = graph("Mul", variance, (model.scale_ * scale) ** 2)
+    total = graph.average(graph("Add", aleatoric, graph("Mul", distance, distance)))
+    graph("Add", graph("Mul", centre, unit), origin, output="mean")
+    graph("Max", graph("Mul", graph("Sqrt", total), unit), SMALLEST_STD, output="std")
+
+
+def _file(graph: Graph, model: DistributionRegressor) -> bytes:
+    from onnx import TensorProto, helper
+
+    columns = ["n", model.n_features_in_]
+    inputs = [helper.make_tensor_value_info("X", TensorProto.FLOAT, columns)]
+    outputs = [
+        helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["n"]) for name in ("mean", "std")
+    ]
+    domains = {node.domain for node in graph.nodes}
+    proto = helper.make_model(
+        helper.make_graph(graph.nodes, "mvenet", inputs, outputs, graph.constants),
+        opset_imports=[helper.make_opsetid(d, v) for d, v in OPSETS.items() if d in domains],
+        ir_version=IR_VERSION,
+        producer_name="mvenet",
+        producer_version=__version__,
+        doc_string=ABOUT,
+    )
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        texts = json.dumps([str(name) for name in names], ensure_ascii=False)
+        helper.set_model_props(proto, {"feature_names": texts})
+    content: bytes = proto.SerializeToString(deterministic=True)
+    return content
