@@ -21,7 +21,7 @@ CHOICES = {
 @pytest.mark.parametrize("name", CHOICES)
 def test_estimators_allow_what_there_is(estimator, name):
     (allowed,) = estimator()._parameter_constraints[name]
-    further = {"auto"} if name == "strategy" and estimator is MVERegressorCV else set()
+    further = {"auto"} if name == "strategy" else set()
     assert allowed.options == set(CHOICES[name]) | further
     assert all(f'"{value}"' in MVERegressor.__doc__ for value in CHOICES[name])
 
