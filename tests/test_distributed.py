@@ -74,7 +74,7 @@ def test_a_search_on_processes_of_joblib_is_the_same_to_the_bit():
 
 def test_a_worker_killed_in_the_middle_costs_its_units_only(client):
     X, y = table(400)
-    long = SEARCH | {"epochs": 4000, "warmup_epochs": 500, "n_members": 1}
+    long = SEARCH | {"epochs": 40_000, "warmup_epochs": 500, "n_members": 1}
     here = MVERegressorCV(**long).fit(X, y)
     victim = next(iter(client.run(os.getpid).values()))
     done = []
