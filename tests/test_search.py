@@ -32,6 +32,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_regressor import EXPECTED_FAILURES, STRICT, assert_same_bits, table, weights
 
 from mvenet import MVERegressor, MVERegressorCV, Normal, NormalMixture, _combination, fleet, recipes
+from mvenet.search import GridEndWarning
 
 MEANS, VARIANCES = (1e-4, 3e-2), (1e-3, 1e-1)  # two values each: no end of a grid to warn of
 PAIRS = list(itertools.product(MEANS, VARIANCES))
@@ -589,7 +590,7 @@ def edge_warnings(**settings):
         warnings.simplefilter("always")
         model = fast(**settings).fit(X, Y)
     for warning in caught:
-        assert warning.category is UserWarning
+        assert warning.category is GridEndWarning
         assert warning.filename == __file__  # it points at the user's line
     return model, [str(warning.message) for warning in caught]
 
