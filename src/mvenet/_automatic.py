@@ -96,11 +96,11 @@ _JOINT: tuple[tuple[Mode, Length], ...] = (
     ("joint", (60, 4_000, 40_000)),
 )
 MEANS = (  # where penalties are weak, the error goes on falling for long
-    Family("network", False, _DEEP, None, (("warmup", (150, 12_000, 40_000)),),
+    Family("network", False, _DEEP, None, (("warmup", (150, 9_000, 40_000)),),
            _only_mean(1e-5, 1e-4)),
     Family("network", False, _DEEP, None, (("warmup", (60, 4_000, 20_000)),),
            _only_mean(1e-3, 1e-2)),
-    Family("network on steps", True, _DEEP, None, (("warmup", (40, 4_000, 40_000)),),
+    Family("network on steps", True, _DEEP, None, (("warmup", (40, 3_500, 40_000)),),
            _only_mean(1e-5, 1e-4, 1e-3, 1e-2)),
 )  # fmt: skip
 QUICK = (
@@ -157,7 +157,7 @@ class Result:
 
 def usual_folds(n: int) -> int:
     """Folds of a table of n rows."""
-    return max(2, min(10, n // 2)) if n < 2_000 else 5 if n < 100_000 else 3
+    return max(2, min(8, n // 2)) if n < 2_000 else 5 if n < 100_000 else 3
 
 
 def usual_batch(n: int) -> int:
