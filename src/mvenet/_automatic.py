@@ -201,6 +201,8 @@ def search(
     noise = (yield requests) if requests else []
     on_blend = [replace(g, mean=blended) for g in left.groups(plan.noise, noise, requests)]
     mixed = [g for g in networks if g.family.joint] + on_blend
+    if not mixed:
+        raise fleet.DivergedError("Every network of the noise diverged: are there outliers in y?")
     noises, said = left.mixture(mixed, plan.entropy)
 
     weights = {id(g): float(noise.weights.sum()) for g, noise in zip(mixed, noises, strict=True)}
