@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from mvenet._stack import MULTIPLES, Shape
 from mvenet._steps import Steps
+from mvenet._trees import Forest
 from mvenet.distributions import NormalMixture
 from mvenet.fleet import Networks
 
@@ -192,6 +193,8 @@ class Composite:
                 each = each + share * said[mean.number][0]
             elif isinstance(mean, NetworkMean):
                 each = each + share * mean.networks.predict(inputs[mean.encoded], threads)[0]
+            elif isinstance(mean, Forest):
+                each = each + share * mean.predict(within, threads)
             else:
                 each = each + share * mean.predict(within)
         return self.range.bounded(each.mean(axis=0)), each.var(axis=0)
