@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from mvenet import recipes
     from mvenet.calibration import CalibratedRegressor
     from mvenet.comparison import compare_strategies
-    from mvenet.distributions import Normal, NormalMixture
+    from mvenet.distributions import LogNormalMixture, Normal, NormalMixture
     from mvenet.persistence import load
     from mvenet.regressor import MVERegressor
     from mvenet.search import MVERegressorCV
@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CalibratedRegressor",
+    "LogNormalMixture",
     "MVERegressor",
     "MVERegressorCV",
     "Normal",
@@ -32,6 +33,7 @@ _MODULES = (
 )
 _HOMES = {
     "CalibratedRegressor": "calibration",
+    "LogNormalMixture": "distributions",
     "MVERegressor": "regressor",
     "MVERegressorCV": "search",
     "Normal": "distributions",

@@ -1,11 +1,12 @@
 """The automatic search: which means, which noise, in which mixture, all decided by rows left out.
 
+0. Scale: networks that learn mean and variance together, the paper's way after a warm-up; if y is
+   positive and skewed, of y and of log y, and the rows left out decide between the two.
 1. Means: networks on plain and on encoded columns with several penalties, a linear model, trees and
    any regressor of the user's, each predicting the rows that its folds left out; blended by least
    squares on those rows.
 2. Noise: networks trained on the blend's residuals *of rows left out*, which are as large as on new
-   rows, with the blended mean as a further column; and networks that learn mean and variance
-   together after a warm-up, the paper's way.
+   rows, with the blended mean as a further column; beside those that learned both together.
 3. Shape and weights: :mod:`mvenet._stack`.
 
 The networks of all folds are kept and averaged. What else has a share in the blend is fitted once
@@ -20,11 +21,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import skew
 
 from mvenet import _means, _stack, fleet
 from mvenet._composite import Composite, MeanOfNoise, NetworkMean, Noise, Range
 from mvenet._plan import Fitting, Plan, Request, Round, Table
-from mvenet._stack import MULTIPLES
+from mvenet._stack import LARGEST_LOG_MULTIPLE, MULTIPLES, WIDEST_LOG
 from mvenet._steps import BOUND, Steps
 from mvenet.recipes import Architecture, Mode, Stage, Training, epochs_within
 
@@ -32,6 +34,7 @@ Array = NDArray[np.float64]
 Folds = list[tuple[fleet.Rows, fleet.Rows]]
 Length = tuple[int, int, int]  # epochs, least and most gradient steps: see recipes.epochs_within
 
+TARGETS = ("auto", "identity", "log")
 LEARNING_RATE = 1e-2
 MOST_ROWS = 50_000  # that shape and weights are fitted on
 
@@ -121,13 +124,19 @@ NOISE = (
 
 @dataclass(frozen=True)
 class AutomaticPlan(Plan):
-    """A search: its first round is known, the second depends on the blend of the first."""
+    """A search: three rounds, for the scale, the means and the noise.
 
-    families: tuple[Family, ...]
+    The tables are those of a scale (whether of log y) and of a kind of columns (whether encoded).
+    Later rounds are described for the first scale; the search makes them for the one it chooses.
+    """
+
+    joint: tuple[Family, ...]
+    means: tuple[Family, ...]
     noise: tuple[Family, ...]
     folds: Folds
     steps: Steps
-    tables: dict[bool, Table]
+    scales: tuple[bool, ...]
+    tables: dict[tuple[bool, bool], Table]
     entropy: Any
 
 
@@ -145,6 +154,8 @@ class Result:
         Columns ``name``, ``reg_mean``, ``reg_var``, ``rmse`` (of the rows left out), ``share`` (in
         the blended mean) and ``weight`` (in the mixture); NaN where one does not apply.
     steps : int
+    gain : float or None
+        Log-likelihood a row by which the log scale was better, or worse; None if it was not tried.
     """
 
     composite: Composite
@@ -153,6 +164,7 @@ class Result:
     log_density: Array
     candidates: dict[str, NDArray[Any]]
     steps: int
+    gain: float | None
 
 
 def usual_folds(n: int) -> int:
@@ -166,29 +178,74 @@ def usual_batch(n: int) -> int:
     return next((size for size, most in limits if n < most), 256)
 
 
+def possible_scales(y: Array, target: str) -> tuple[bool, ...]:
+    """Whether y, log y or both are worth a trial; a log scale that cannot be is an error."""
+    if target == "log" and not (y > 0).all():
+        raise ValueError(
+            f"target='log' needs a y that is positive everywhere, and y holds {y.min():g}: use "
+            "target='auto', or add a constant first."
+        )
+    if target != "auto":
+        return (target == "log",)
+    skewed = (y > 0).all() and np.ptp(y) > 0 and abs(skew(np.log(y))) < abs(skew(y))
+    return (False, True) if skewed else (False,)
+
+
 def plan(
-    table: Table, folds: Folds, means: Sequence[Any], entropy: Any, *, quick: bool = False
+    table: Table,
+    folds: Folds,
+    means: Sequence[Any],
+    entropy: Any,
+    *,
+    target: str = "auto",
+    quick: bool = False,
 ) -> AutomaticPlan:
     """Describe the search; a quick one only trains the two networks that serve best alone."""
+    scales = possible_scales(table.y[table.rows], target)
     steps = Steps.of(table.X[table.rows])
-    tables = {False: table, True: replace(table, X=steps.encode(table.X))}
-    families: tuple[Family, ...] = (*MEANS, *JOINT) if "networks" in means else JOINT
-    noise: tuple[Family, ...] = NOISE
-    if quick:
-        families, noise = QUICK, ()
-    first = [f.request(tables[f.encoded], folds, entropy) for f in families]
-    second = [f.request(tables[f.encoded], folds, entropy) for f in noise]
-    rounds = Round(tuple(first)), Round(tuple(second), settled=False)
-    return AutomaticPlan(rounds, families, noise, folds, steps, tables, entropy)
+    encoded = replace(table, X=steps.encode(table.X))
+    tables = {
+        (log, known is encoded): _on_scale(known, log)
+        for log in scales
+        for known in (table, encoded)
+    }
+    networks = MEANS if "networks" in means and not quick else ()
+    joint, noise = (QUICK, ()) if quick else (JOINT, NOISE)
+
+    def asked(families: tuple[Family, ...], log: bool) -> list[Request]:
+        return [f.request(tables[log, f.encoded], folds, entropy) for f in families]
+
+    rounds = (
+        Round(tuple(request for log in scales for request in asked(joint, log))),
+        Round(tuple(asked(networks, scales[0])), settled=len(scales) == 1),
+        Round(tuple(asked(noise, scales[0])), settled=False),
+    )
+    return AutomaticPlan(rounds, joint, networks, noise, folds, steps, scales, tables, entropy)
 
 
-def search(
-    table: Table, plan: AutomaticPlan, means: Sequence[Any], threads: int
-) -> Fitting[Result]:
+def _on_scale(table: Table, log: bool) -> Table:
+    """The table itself, or with log y in place of y; rows that do not count may hold anything."""
+    if not log:
+        return table
+    y = np.zeros_like(table.y)
+    y[table.rows] = np.log(table.y[table.rows])
+    return replace(table, y=y)
+
+
+def search(plan: AutomaticPlan, means: Sequence[Any], threads: int) -> Fitting[Result]:
     """Train, blend and mix; ``means`` as in :mod:`mvenet._means`."""
-    left = _LeftOut(table, plan.folds)
     trained = yield plan.rounds[0].requests
-    networks = left.groups(plan.families, trained, plan.rounds[0].requests)
+    left, joint, gain = _scaled(plan, trained)
+    table, log = left.table, left.log
+    learned: list[fleet.Fleet] = []
+    if plan.means:
+        asked = [
+            f.request(plan.tables[log, f.encoded], plan.folds, plan.entropy) for f in plan.means
+        ]
+        learned = yield asked
+        networks = [*left.groups(plan.means, learned, asked), *joint]
+    else:
+        networks = joint
     others = _means.candidates(means, table, plan.folds, plan.entropy, threads)
     predicted = [*(g.mean for g in networks), *(left.average(o.left_out) for o in others)]
     if not predicted:
@@ -196,11 +253,11 @@ def search(
     shares = left.blend(np.array(predicted))
     blended = shares @ np.array(predicted)
 
-    tables = {kind: left.residuals(known, blended) for kind, known in plan.tables.items()}
+    tables = {kind: left.residuals(plan.tables[log, kind], blended) for kind in (False, True)}
     requests = [f.request(tables[f.encoded], left.folds, plan.entropy) for f in plan.noise]
     noise = (yield requests) if requests else []
     on_blend = [replace(g, mean=blended) for g in left.groups(plan.noise, noise, requests)]
-    mixed = [g for g in networks if g.family.joint] + on_blend
+    mixed = [*joint, *on_blend]
     if not mixed:
         raise fleet.DivergedError("Every network of the noise diverged: are there outliers in y?")
     noises, said = left.mixture(mixed, plan.entropy)
@@ -208,11 +265,37 @@ def search(
     weights = {id(g): float(noise.weights.sum()) for g, noise in zip(mixed, noises, strict=True)}
     rmse = [left.rmse(mean) for mean in [*predicted, *(g.mean for g in on_blend)]]
     return Result(
-        _composed(table, plan, [*networks, *others], shares, mixed, noises),
+        _composed(left, plan, [*networks, *others], shares, mixed, noises),
         *said,
         _told([*networks, *others, *on_blend], rmse, shares, weights),
-        sum(result.steps for result in (*trained, *noise)),
+        sum(result.steps for result in (*trained, *learned, *noise)),
+        gain,
     )
+
+
+def _scaled(
+    plan: AutomaticPlan, trained: Sequence[fleet.Fleet]
+) -> tuple[_LeftOut, list[_Group], float | None]:
+    """The rows left out on the scale that they prefer, their joint networks, and by how much.
+
+    The log scale is chosen if it is better by two standard errors.
+    """
+    found, requests = [], plan.rounds[0].requests
+    for number, log in enumerate(plan.scales):
+        part = slice(number * len(plan.joint), (number + 1) * len(plan.joint))
+        left = _LeftOut(plan.tables[log, False], plan.folds, log)
+        found.append((left, left.groups(plan.joint, trained[part], requests[part])))
+    usual = (*found[0], None)
+    if len(found) == 1 or not found[1][1]:
+        return usual
+    if not found[0][1]:
+        return (*found[1], np.inf)
+    densities = [left.mixture(groups, plan.entropy)[1][2] for left, groups in found]
+    left = found[0][0]
+    gains = (densities[1] - densities[0])[left.rows]
+    gain = float(np.average(gains, weights=left.weight))
+    error = float(np.sqrt(np.average((gains - gain) ** 2, weights=left.weight) / len(gains)))
+    return (*found[gain > 2.0 * error], gain)
 
 
 def summary(found: Result, table: Table) -> str:
@@ -226,6 +309,8 @@ def summary(found: Result, table: Table) -> str:
         f"Its typical error is {rmse:.4g} (root mean square; y itself spreads by {spread:.4g}).",
         f"Noise: {_listed(c['name'], c['weight'])}.",
     ]
+    if found.composite.log:
+        lines.insert(1, _log_scale(found.gain))
     low, high = np.quantile(found.std[rows], [0.05, 0.95])
     lines.append(
         f"The standard deviation differs between rows: from {low:.3g} to {high:.3g} in nine of ten."
@@ -242,6 +327,14 @@ def summary(found: Result, table: Table) -> str:
     return "\n".join(lines)
 
 
+def _log_scale(gain: float | None) -> str:
+    """Why the model is one of log y."""
+    chosen = "The model is of the logarithm of y, so that nothing it predicts is below zero"
+    if gain is None or not np.isfinite(gain):
+        return f"{chosen}."
+    return f"{chosen}: the rows left out are likelier by {gain:.2f} a row (log-likelihood)."
+
+
 def _listed(names: NDArray[Any], parts: Array) -> str:
     """Names with their parts in percent, the largest first, equal names added up."""
     total: dict[str, float] = {}
@@ -252,7 +345,7 @@ def _listed(names: NDArray[Any], parts: Array) -> str:
 
 
 def _composed(
-    table: Table,
+    left: _LeftOut,
     plan: AutomaticPlan,
     tried: Sequence[Any],
     shares: Array,
@@ -275,9 +368,10 @@ def _composed(
             means.append(MeanOfNoise(number[id(mean)]))
         else:
             means.append(NetworkMean(mean.networks, mean.family.encoded))
+    table = left.table
     seen = Range.of(table.X[table.rows], table.y[table.rows])
     noise = tuple(noise for _, noise in kept)
-    return Composite(plan.steps, seen, tuple(means), shares[shares > 0], noise)
+    return Composite(plan.steps, seen, tuple(means), shares[shares > 0], noise, left.log)
 
 
 def _told(
@@ -314,10 +408,14 @@ class _Group:
 
 
 class _LeftOut:
-    """The rows that folds leave out, and what is said of them by networks that left them out."""
+    """The rows that folds leave out, and what is said of them by networks that left them out.
 
-    def __init__(self, table: Table, folds: Folds) -> None:
-        self.table = table
+    With ``log``, the table is of log y, and so is all that is said but the mixture's moments and
+    densities.
+    """
+
+    def __init__(self, table: Table, folds: Folds, log: bool) -> None:
+        self.table, self.log = table, log
         self.count = np.zeros(len(table.y))
         for _, test in folds:
             np.add.at(self.count, test, 1)
@@ -379,22 +477,24 @@ class _LeftOut:
         if len(rows) > MOST_ROWS:
             rng = np.random.default_rng(fleet.derived_seed(entropy, 2, 0, 0))
             few = np.sort(rng.permutation(len(rows))[:MOST_ROWS])
+        widest, largest = (np.inf, np.inf) if not self.log else (WIDEST_LOG, LARGEST_LOG_MULTIPLE)
+        bounds = _stack.floor(y), widest
         means, log_stds, shapes = np.array([g.mean[rows] for g in groups]), [], []
         for group, mean in zip(groups, means, strict=True):
             log_std = group.log_std[rows]
-            found = _stack.shape((y - mean)[few], log_std[few], self.weight[few], _stack.floor(y))
+            found = _stack.shape((y - mean)[few], log_std[few], self.weight[few], *bounds)
             log_stds.append(found.applied(log_std))
             shapes.append(found)
         widths = np.array(log_stds)
-        weights = _stack.mix(y[few], means[:, few], widths[:, few], self.weight[few])
+        weights = _stack.mix(y[few], means[:, few], widths[:, few], self.weight[few], largest)
         noises = [
             Noise(g.networks, g.family.encoded, g.family.joint, shape, w)
             for g, shape, w in zip(groups, shapes, weights, strict=True)
         ]
-        mean, std, log_density = (
-            self._everywhere(part) for part in _stack.mixed(y, means, widths, weights)
-        )
-        return noises, (mean, std, log_density)
+        log_density = _stack.log_density(y, means, widths, weights) - (y if self.log else 0.0)
+        moments = _stack.moments(means, np.exp(widths), weights, self.log)
+        mean, std, density = (self._everywhere(part) for part in (*moments, log_density))
+        return noises, (mean, std, density)
 
     def _everywhere(self, values: Array) -> Array:
         whole = np.full(len(self.count), np.nan)

@@ -10,6 +10,11 @@ What lies outside the range of the training rows gets a wider distribution: the 
 ``t · var(y)``, where t rises from 0 to 1 with the distance from that range, until the model says no
 more than somebody who knows nothing but y. The mean never leaves the range of y by more than
 once its length.
+
+On the log scale all of this is said of log y, and the mixture is one of log-normals. A member's
+median then is at most twice the largest y, and its standard deviation at most ``WIDEST_LOG`` before
+the multiple, which is at most ``LARGEST_LOG_MULTIPLE``: the mean of y is never above 25 times the
+largest y, nor its standard deviation above 300 times.
 """
 
 from __future__ import annotations
@@ -20,10 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvenet._stack import MULTIPLES, Shape
+from mvenet import _stack
+from mvenet._stack import MULTIPLES, WIDEST_LOG, Shape
 from mvenet._steps import Steps
 from mvenet._trees import Forest
-from mvenet.distributions import NormalMixture
+from mvenet.distributions import LogNormalMixture, NormalMixture
 from mvenet.fleet import Networks
 
 Array = NDArray[np.float64]
@@ -104,59 +110,72 @@ class Range:
             far = np.minimum(np.square(np.minimum(beyond, 1e100)).sum(axis=1), 1e100)
         return np.asarray(far / (1.0 + far))
 
-    def bounded(self, mean: Array) -> Array:
-        """No further from the range of y than once its length."""
-        length = self.y_high - self.y_low
-        return np.asarray(np.clip(mean, self.y_low - length, self.y_high + length))
-
 
 @dataclass(frozen=True)
 class Composite:
-    """What was found: how columns are read, the means with their shares, the noise."""
+    """What was found: how columns are read, the means with their shares, the noise.
+
+    With ``log``, all but the columns is of the logarithm of y.
+    """
 
     steps: Steps
     range: Range
     means: tuple[Any, ...]
     shares: Array
     noises: tuple[Noise, ...]
+    log: bool = False
 
     def __len__(self) -> int:
         """Components of the mixture."""
         return sum(int(np.count_nonzero(noise.weights)) for noise in self.noises)
 
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Between them lies every mean: no further from the range than once its length.
+
+        On the log scale, upwards no further than to twice the largest y.
+        """
+        low, high = self.range.y_low, self.range.y_high
+        length = high - low
+        return low - length, high + (min(length, float(np.log(2.0))) if self.log else length)
+
+    @property
+    def unknown_std(self) -> float:
+        """Standard deviation that is added far from all training rows."""
+        return min(self.range.y_std, WIDEST_LOG) if self.log else self.range.y_std
+
     def moments(self, X: NDArray[Any], threads: int = 1) -> tuple[Array, Array]:
-        """Mean and standard deviation of each row, of shape (n,)."""
+        """Mean and standard deviation of each row, of shape (n,), in units of y."""
         mean, std = np.empty(len(X)), np.empty(len(X))
+        weights = np.array([noise.weights for noise in self.noises])
         for rows in _parts(len(X)):
-            components, _ = self._components(X[rows], threads)
-            centre = sum(noise.weights.sum() * own for noise, own, _ in components)
-            total = np.zeros(len(centre))
-            for noise, own, deviation in components:
-                heavy = float(noise.weights @ MULTIPLES**2)
-                total += heavy * deviation**2 + noise.weights.sum() * (own - centre) ** 2
-            mean[rows], std[rows] = centre, np.maximum(np.sqrt(total), _TINY)
+            means, stds, _ = self._components(X[rows], threads)
+            unknown = self._ignorance(X[rows])
+            mean[rows], deviation = _stack.moments(means, stds, weights, self.log, unknown)
+            std[rows] = np.maximum(deviation, _TINY)
         return mean, std
 
-    def distribution(self, X: NDArray[Any], threads: int = 1) -> NormalMixture:
+    def distribution(self, X: NDArray[Any], threads: int = 1) -> NormalMixture | LogNormalMixture:
         """Predictive distribution of each row."""
         kept = [np.flatnonzero(noise.weights) for noise in self.noises]
         weights = np.concatenate([n.weights[k] for n, k in zip(self.noises, kept, strict=True)])
         means, stds = (np.empty((len(weights), len(X))) for _ in range(2))
         spread = np.empty(len(X))
         for rows in _parts(len(X)):
-            components, spread[rows] = self._components(X[rows], threads)
+            own, deviation, disagreement = self._components(X[rows], threads)
+            unknown = self._ignorance(X[rows])
+            spread[rows] = disagreement + unknown
             at = 0
-            for (_, mean, std), which in zip(components, kept, strict=True):
+            for mean, std, which in zip(own, deviation, kept, strict=True):
                 end = at + len(which)
-                means[at:end, rows] = mean
-                stds[at:end, rows] = np.maximum(std * MULTIPLES[which, None], _TINY)
+                wide = np.hypot(std * MULTIPLES[which, None], np.sqrt(unknown))
+                means[at:end, rows], stds[at:end, rows] = mean, np.maximum(wide, _TINY)
                 at = end
-        return NormalMixture(means, stds, weights, disagreement=spread)
+        kind = LogNormalMixture if self.log else NormalMixture
+        return kind(means, stds, weights, disagreement=spread)
 
-    def _components(
-        self, X: NDArray[Any], threads: int
-    ) -> tuple[list[tuple[Noise, Array, Array]], Array]:
-        """Mean and standard deviation by each noise; and the variance that is not noise."""
+    def _components(self, X: NDArray[Any], threads: int) -> tuple[Array, Array, Array]:
+        """Mean and standard deviation by each noise, (noises, n); variance of the blended mean."""
         inputs = {False: X, True: self.steps.encode(X)}
         said = {
             number: noise.networks.predict(inputs[noise.encoded], threads)
@@ -164,19 +183,22 @@ class Composite:
             if noise.joint
         }
         blended, disagreement = self._blend(X, inputs, said, threads)
-        ignorance = self.range.ignorance(X) * self.range.y_std**2
-        parts = []
+        centres, deviations = (np.empty((len(self.noises), len(X))) for _ in range(2))
         for number, noise in enumerate(self.noises):
             mean = blended
             if noise.joint:
                 means, stds = said[number]
-                mean = self.range.bounded(means.mean(axis=0))
+                mean = np.clip(means.mean(axis=0), *self.limits)
             else:
                 columns = np.column_stack([inputs[noise.encoded], blended])
                 stds = noise.networks.predict(columns, threads)[1]
-            std = np.exp(noise.shape.applied(np.log(stds).mean(axis=0)))
-            parts.append((noise, mean, np.hypot(std, np.sqrt(ignorance))))
-        return parts, disagreement + ignorance
+            centres[number] = mean
+            deviations[number] = np.exp(noise.shape.applied(np.log(stds).mean(axis=0)))
+        return centres, deviations, disagreement
+
+    def _ignorance(self, X: NDArray[Any]) -> Array:
+        """Variance that is added outside the range of the training rows."""
+        return self.range.ignorance(X) * self.unknown_std**2
 
     def _blend(
         self,
@@ -197,7 +219,7 @@ class Composite:
                 each = each + share * mean.predict(within, threads)
             else:
                 each = each + share * mean.predict(within)
-        return self.range.bounded(each.mean(axis=0)), each.var(axis=0)
+        return np.clip(each.mean(axis=0), *self.limits), each.var(axis=0)
 
 
 def _parts(n: int) -> list[slice]:

@@ -19,7 +19,7 @@ from mvenet._composite import Composite
 from mvenet._plan import Fitting, Plan, Table, drive
 from mvenet._settings import NetworkSettings
 from mvenet._validation import check_table, fingerprint
-from mvenet.distributions import Normal, NormalMixture
+from mvenet.distributions import Distribution, Normal, NormalMixture
 
 _SMALLEST_STD = np.finfo(np.float64).tiny
 _FEW_ROWS = 128  # predicted without starting a thread
@@ -30,7 +30,7 @@ class PredictsDistribution(ABC):
     """All ways to predict, and to save, of an estimator that has ``predict_dist``."""
 
     @abstractmethod
-    def predict_dist(self, X: ArrayLike) -> Normal | NormalMixture:
+    def predict_dist(self, X: ArrayLike) -> Distribution:
         """Predictive distribution of each row."""
 
     def predict(
@@ -105,7 +105,7 @@ class PredictsDistribution(ABC):
     def _in_passing(
         self,
         X: ArrayLike,
-        of: Callable[[Normal | NormalMixture, slice], NDArray[np.float64]],
+        of: Callable[[Distribution, slice], NDArray[np.float64]],
         y: NDArray[Any] | None = None,
     ) -> NDArray[np.float64]:
         """Apply a function of the distribution of all rows, and of which these are."""
@@ -136,7 +136,7 @@ class DistributionRegressor(PredictsDistribution, RegressorMixin, BaseEstimator)
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "networks_") or hasattr(self, "composite_")
 
-    def predict_dist(self, X: ArrayLike) -> Normal | NormalMixture:
+    def predict_dist(self, X: ArrayLike) -> Distribution:
         """Predictive distribution of each row.
 
         Parameters
@@ -182,7 +182,7 @@ class DistributionRegressor(PredictsDistribution, RegressorMixin, BaseEstimator)
         fitted = self.composite_ if hasattr(self, "composite_") else self.networks_
         return len(fitted)
 
-    def _mixture(self, table: NDArray[Any]) -> Normal | NormalMixture:
+    def _mixture(self, table: NDArray[Any]) -> Distribution:
         if hasattr(self, "composite_"):
             return self.composite_.distribution(table, self._threads(table))
         means, stds = self.networks_.predict(table, threads=self._threads(table))
@@ -192,7 +192,7 @@ class DistributionRegressor(PredictsDistribution, RegressorMixin, BaseEstimator)
     def _in_passing(
         self,
         X: ArrayLike,
-        of: Callable[[Normal | NormalMixture, slice], NDArray[np.float64]],
+        of: Callable[[Distribution, slice], NDArray[np.float64]],
         y: NDArray[Any] | None = None,
     ) -> NDArray[np.float64]:
         table = self._checked(X)
@@ -247,6 +247,14 @@ class NetworkRegressor(NetworkSettings, DistributionRegressor):
         self.n_steps_ = found.steps
         self.summary_ = _automatic.summary(found, table)
         self.composite_ = found.composite
+
+    def _refuse_log(self) -> None:
+        """No network that is described by parameters of its own knows of the log scale."""
+        if getattr(self, "target") == "log":  # noqa: B009 (a field of the classes below)
+            raise ValueError(
+                "target='log' is for strategy='auto' with no parameter of the networks given, and "
+                "at least 8 rows: leave the others alone, or fit log(y)."
+            )
 
     def _without_diverged(self, result: fleet.Fleet) -> tuple[fleet.Fleet, list[Warning]]:
         """Return the networks that trained; none at all is an error, some a warning."""

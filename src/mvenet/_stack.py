@@ -29,6 +29,10 @@ ITERATIONS = 200
 SLACK = 0.5  # a logarithm of std may leave what occurred on rows left out by so much
 SMALLEST_WEIGHT = 2e-3  # of a component; what weighs less is left out
 SMALLEST_SHARE = 0.05  # of a mean in the blend, and of a candidate in the mixture
+# On the log scale tails are longer by themselves, and the mean of a wide log-normal is made of
+# values that no row has ever shown: a limit on the standard deviation, and on its multiples.
+WIDEST_LOG = 1.0
+LARGEST_LOG_MULTIPLE = 2.0
 
 
 def blend(means: Array, y: Array, weight: Array) -> Array:
@@ -71,8 +75,8 @@ def floor(y: Array) -> float:
     return float(max(1e-6 * y.std(), 1e-12 * np.abs(y).max(), np.finfo(np.float64).tiny))
 
 
-def shape(residual: Array, log_std: Array, weight: Array, least: float) -> Shape:
-    """Fit offset and exponent to residuals; no standard deviation is below ``least``."""
+def shape(residual: Array, log_std: Array, weight: Array, least: float, most: float) -> Shape:
+    """Fit offset and exponent to residuals; standard deviations lie from ``least`` to ``most``."""
     middle = float(np.average(log_std, weights=weight))
     centred = log_std - middle
     absolute = np.maximum(np.abs(residual), least)
@@ -91,13 +95,9 @@ def shape(residual: Array, log_std: Array, weight: Array, least: float) -> Shape
     bounds = [(start - 20.0, start + 20.0), (0.0, 2.0)]
     found = minimize(loss, [start, 1.0], jac=True, method="L-BFGS-B", bounds=bounds).x
     width = found[0] + found[1] * centred
-    low = max(float(width.min()) - SLACK, np.log(least))
-    return Shape(
-        float(found[0] - found[1] * middle),
-        float(found[1]),
-        low,
-        max(float(width.max()) + SLACK, low),
-    )
+    low = min(max(float(width.min()) - SLACK, np.log(least)), np.log(most))
+    high = min(max(float(width.max()) + SLACK, low), np.log(most))
+    return Shape(float(found[0] - found[1] * middle), float(found[1]), low, high)
 
 
 def log_densities(y: Array, mean: Array, log_std: Array) -> Array:
@@ -107,15 +107,16 @@ def log_densities(y: Array, mean: Array, log_std: Array) -> Array:
     return logs
 
 
-def mix(y: Array, means: Array, log_stds: Array, weight: Array) -> Array:
+def mix(y: Array, means: Array, log_stds: Array, weight: Array, most: float = np.inf) -> Array:
     """Weights of candidates and multiples, (candidates, multiples), by likelihood; sum one.
 
-    Means and logarithms of standard deviations are of shape (candidates, n). A candidate that
-    would weigh next to nothing costs as much to ask as any other, and is left out.
+    Means and logarithms of standard deviations are of shape (candidates, n); multiples above
+    ``most`` weigh nothing. A candidate that would weigh next to nothing costs as much to ask as
+    any other, and is left out.
     """
     kept = np.arange(len(means))
     while True:
-        found = _mixture(y, means[kept], log_stds[kept], weight)
+        found = _mixture(y, means[kept], log_stds[kept], weight, most)
         total = found.sum(axis=1)
         if (total >= SMALLEST_SHARE).all():
             weights = np.zeros((len(means), len(MULTIPLES)))
@@ -124,12 +125,13 @@ def mix(y: Array, means: Array, log_stds: Array, weight: Array) -> Array:
         kept = kept[total >= SMALLEST_SHARE]
 
 
-def _mixture(y: Array, means: Array, log_stds: Array, weight: Array) -> Array:
+def _mixture(y: Array, means: Array, log_stds: Array, weight: Array, most: float) -> Array:
     """Weights of all of them, by expectation-maximisation."""
     logs = np.concatenate([log_densities(y, m, s) for m, s in zip(means, log_stds, strict=True)])
     density = np.exp(logs - logs.max(axis=0))
     rows = len(y) * weight / weight.sum()
-    prior = np.tile(_USUAL / _USUAL.sum(), len(means)) / len(means)
+    usual = np.where(most >= MULTIPLES, _USUAL, 0.0)
+    prior = np.tile(usual / usual.sum(), len(means)) / len(means)
     shares = prior
     for _ in range(ITERATIONS):
         total = shares @ density
@@ -140,17 +142,43 @@ def _mixture(y: Array, means: Array, log_stds: Array, weight: Array) -> Array:
     return weights.reshape(len(means), len(MULTIPLES))
 
 
-def mixed(y: Array, means: Array, log_stds: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """Mean, standard deviation and log-density at y of the mixture, for each row."""
-    share, heavy = weights.sum(axis=1), weights @ MULTIPLES**2
-    mean = share @ means
-    var = heavy @ np.exp(2.0 * log_stds) + share @ (means - mean) ** 2
+def log_density(y: Array, means: Array, log_stds: Array, weights: Array) -> Array:
+    """Of the mixture at y, for each row."""
     total = np.full(len(y), -np.inf)
     with np.errstate(divide="ignore"):
         for m, s, w in zip(means, log_stds, np.log(weights), strict=True):
             logs = log_densities(y, m, s) + w[:, None]
             total = np.logaddexp(total, np.logaddexp.reduce(logs, axis=0))
-    return mean, np.sqrt(var), total
+    return total
+
+
+def moments(
+    means: Array, stds: Array, weights: Array, log: bool, added: Array | float = 0.0
+) -> tuple[Array, Array]:
+    """Mean and standard deviation of the mixture, for each row.
+
+    Means and standard deviations are those of the candidates, (candidates, n), of y or, with
+    ``log``, of its logarithm; ``added`` is a variance that all members have besides. Those of the
+    result are of y.
+    """
+    share = weights.sum(axis=1)
+    if not log:
+        mean = share @ means
+        var = (weights @ MULTIPLES**2) @ stds**2 + share @ (means - mean) ** 2
+        return mean, np.sqrt(var + added)
+    centre = share @ means  # what is common is taken out: squares then neither vanish nor overflow
+    members = [
+        (weight, np.exp(own + 0.5 * var), var)
+        for own, std, some in zip(means - centre, stds, weights, strict=True)
+        for weight, multiple in zip(some[some > 0], MULTIPLES[some > 0], strict=True)
+        for var in [np.square(multiple * std) + added]
+    ]
+    mean = sum((weight * own for weight, own, _ in members), np.zeros(means.shape[1]))
+    square = np.zeros(means.shape[1])
+    for weight, own, var in members:
+        square += weight * (own**2 * np.expm1(var) + (own - mean) ** 2)
+    scale = np.exp(centre)
+    return scale * mean, scale * np.sqrt(square)
 
 
 def _spread(y: Array, weight: Array) -> float:

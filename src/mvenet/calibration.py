@@ -25,8 +25,8 @@ from sklearn.utils.validation import (
 from mvenet._combination import best_factor
 from mvenet._estimator import PredictsDistribution
 from mvenet._sklearn import HasMethods, StrOptions, check_sample_weight, rows_of
-from mvenet.distributions import Normal, NormalMixture
-from mvenet.predictive import predictive_distribution
+from mvenet.distributions import Distribution, LogNormalMixture, Normal, NormalMixture
+from mvenet.predictive import left_out, predictive_distribution
 from mvenet.search import MVERegressorCV
 
 __all__ = ["CalibratedRegressor"]
@@ -145,12 +145,16 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
             rows, given = rows[given > 0], given[given > 0]
             if not len(rows):
                 continue
-            dist = _left_out(member, rows) or predictive_distribution(member, rows_of(X, rows))
-            predicted.append(dist)
-            observed.append(target[rows])
+            if self._has_folds() and hasattr(member, "composite_"):
+                dist: Distribution = left_out(member, rows)
+            else:
+                dist = predictive_distribution(member, rows_of(X, rows))
+            normals, outcomes = _normals(dist), _on_scale_of(dist, target[rows])
+            predicted.append(normals)
+            observed.append(outcomes)
             counted.append(given)
             # Sorted within a fold: only the largest of each matter for an interval.
-            self._scores[i] = np.sort(np.abs(target[rows] - dist.mean) / dist.std)
+            self._scores[i] = np.sort(np.abs(outcomes - normals.mean) / normals.std)
         self.n_calibration_ = sum(len(scores) for scores in self._scores)
         if not self.n_calibration_:
             raise ValueError(
@@ -170,8 +174,7 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
         if isinstance(self.estimator, FrozenEstimator):
             check_is_fitted(self.estimator)
             return [self.estimator], [np.arange(len(y))]
-        own = isinstance(self.estimator, MVERegressorCV) and self.estimator.final == "folds"
-        if own and self.cv is None:
+        if self._has_folds():
             if not isinstance(self.estimator.cv, Integral):
                 splits = check_cv(self.estimator.cv).split(X, y)
                 _refuse_repeats([test for _, test in splits], self.estimator.cv)
@@ -195,7 +198,12 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
             left_out.append(np.arange(len(y))[test])
         return members, left_out
 
-    def predict_dist(self, X: Any) -> Normal | NormalMixture:
+    def _has_folds(self) -> bool:
+        """Whether the estimator leaves rows out by itself, and these are to serve."""
+        own = isinstance(self.estimator, MVERegressorCV) and self.estimator.final == "folds"
+        return own and self.cv is None
+
+    def predict_dist(self, X: Any) -> Distribution:
         """Predictive distribution of each row: the mixture of the members', after the factor.
 
         Parameters
@@ -208,12 +216,19 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
         """
         check_is_fitted(self)
         parts = [predictive_distribution(member, X) for member in self.members_]
-        means = np.concatenate([part.means for part in parts])
-        stds = self.factor_ * np.concatenate([part.stds for part in parts])
-        if len(means) == 1:
-            return Normal(means[0], stds[0])
-        weights = np.concatenate([part.weights for part in parts])
-        return NormalMixture(means, stds, weights / len(parts))
+        kinds = {isinstance(part, LogNormalMixture) for part in parts}
+        if len(kinds) > 1:
+            raise ValueError(
+                "Some folds chose the log scale and others did not, which makes no one mixture: "
+                "give the estimator target='log' or target='identity', or ask for intervals."
+            )
+        normals = [_normals(part) for part in parts]
+        means = np.concatenate([part.means for part in normals])
+        stds = self.factor_ * np.concatenate([part.stds for part in normals])
+        weights = np.concatenate([part.weights for part in normals]) / len(parts)
+        if kinds == {True}:
+            return LogNormalMixture(means, stds, weights)
+        return Normal(means[0], stds[0]) if len(means) == 1 else NormalMixture(means, stds, weights)
 
     def predict_interval(self, X: Any, coverage: float | ArrayLike = 0.9) -> Array:
         """Prediction interval; conformal with ``method="conformal"``, else central.
@@ -234,8 +249,7 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
         levels = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
         counts = [self._count_inside(float(level)) for level in levels.ravel()]
         parts = [predictive_distribution(member, X) for member in self.members_]
-        means, stds = [part.mean for part in parts], [part.std for part in parts]
-        ends = [_conformal_ends(means, stds, self._scores, count) for count in counts]
+        ends = [_conformal_ends(parts, self._scores, count) for count in counts]
         intervals = np.stack(ends, axis=1)
         return intervals if np.ndim(coverage) else intervals[:, 0]
 
@@ -254,11 +268,28 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
         return count
 
 
-def _left_out(member: Any, rows: NDArray[np.int64]) -> Normal | None:
-    """What the folds of an automatic search said of rows of its table; None of anything else."""
-    if not isinstance(member, MVERegressorCV) or not hasattr(member, "composite_"):
-        return None
-    return Normal(member.oof_mean_[rows], member.oof_std_[rows])
+def _normals(dist: Distribution) -> Normal | NormalMixture:
+    """The distribution of y, or of its logarithm if that is what is normal."""
+    if isinstance(dist, LogNormalMixture):
+        return dist.logs
+    if not isinstance(dist, Normal | NormalMixture):
+        raise TypeError(
+            f"The estimator predicts a {type(dist).__name__}, which cannot be calibrated: use one "
+            "that predicts normals or log-normals."
+        )
+    return dist
+
+
+def _on_scale_of(dist: Distribution, y: Array) -> Array:
+    """Outcomes on the scale on which a distribution is normal."""
+    if not isinstance(dist, LogNormalMixture):
+        return y
+    if not (y > 0).all():
+        raise ValueError(
+            f"y holds {y.min():g}, and the estimator predicts on the log scale, where nothing is "
+            "below zero: calibrate by positive targets."
+        )
+    return np.log(y)
 
 
 def _without_fold(search: MVERegressorCV, fold: int) -> MVERegressorCV:
@@ -268,20 +299,17 @@ def _without_fold(search: MVERegressorCV, fold: int) -> MVERegressorCV:
     return part
 
 
-def _conformal_ends(
-    means: Sequence[Array], stds: Sequence[Array], scores: Sequence[Array], count: int
-) -> Array:
+def _conformal_ends(parts: Sequence[Distribution], scores: Sequence[Array], count: int) -> Array:
     """Ends of the interval that ``count`` of the calibration rows reach to.
 
     Up to half of the rows, the two ends of CV+ may pass each other where members disagree: there
-    the interval of half the rows shrinks about its middle, as the scores do. With one member that
-    is the same.
+    the interval of half the rows shrinks about its middle, as the scores do.
     """
     every = np.sort(np.concatenate(scores))
     half = len(every) // 2 + 1  # from here on some row reaches to both ends
-    if count >= half:
-        return _jackknife_plus(means, stds, scores, count)
-    ends = _jackknife_plus(means, stds, scores, half)
+    if count >= half or len(parts) == 1:
+        return _jackknife_plus(parts, scores, count)
+    ends = _jackknife_plus(parts, scores, half)
     share = every[count - 1] / every[half - 1] if every[half - 1] > 0 else 1.0
     middle: Array = ends.mean(axis=1, keepdims=True)
     return middle + float(share) * (ends - middle)
@@ -296,15 +324,16 @@ def _weights(estimator: Any, weight: Array) -> dict[str, Array]:
     return {"__".join([*way, "sample_weight"]): weight}
 
 
-def _jackknife_plus(
-    means: Sequence[Array], stds: Sequence[Array], scores: Sequence[Array], count: int
-) -> Array:
+def _jackknife_plus(parts: Sequence[Distribution], scores: Sequence[Array], count: int) -> Array:
     """Ends of the interval that at least ``count`` of the calibration rows reach to.
 
-    Each calibration row proposes the ends mean ∓ score · std by the member that has not seen it;
-    the upper end is the count-th smallest of the upper ones, the lower the count-th largest.
+    Each calibration row proposes the ends mean ∓ score · std by the member that has not seen it,
+    on the scale on which that is normal; the upper end is the count-th smallest of the upper ones,
+    the lower the count-th largest.
     """
-    n_rows = len(means[0])
+    members = [(normals.mean, normals.std) for normals in map(_normals, parts)]
+    back = [np.exp if isinstance(part, LogNormalMixture) else np.positive for part in parts]
+    n_rows = len(parts[0])
     ends = np.empty((n_rows, 2))
     step = max(1, 4_000_000 // sum(len(s) for s in scores))  # rows at a time: bounded memory
     for start in range(0, n_rows, step):
@@ -312,8 +341,8 @@ def _jackknife_plus(
         for column, sign in ((0, -1.0), (1, 1.0)):
             proposed = np.concatenate(
                 [
-                    sign * m[rows, None] + s[rows, None] * score
-                    for m, s, score in zip(means, stds, scores, strict=True)
+                    sign * units(m[rows, None] + sign * s[rows, None] * score)
+                    for (m, s), units, score in zip(members, back, scores, strict=True)
                 ],
                 axis=1,
             )

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from mvenet.distributions import Normal, NormalMixture, _check, _check_shape, _levels, _real
+from mvenet.distributions import Distribution, Normal
+from mvenet.distributions._checks import check, check_shape, levels_within, real
 from mvenet.predictive import predictive_distribution
 
 __all__ = [
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
-Forecast: TypeAlias = Normal | NormalMixture | ArrayLike
+Forecast: TypeAlias = Distribution | ArrayLike
 Given: TypeAlias = ArrayLike | None
 
 
@@ -221,7 +222,7 @@ def interval_score(
     >>> round(interval_score([0.0, 2.0], [0.0, 1.0], std=[1.0, 0.5], coverage=0.9), 3)
     4.243
     """
-    levels = _levels("coverage", coverage, "write 0.95 for 95 %")
+    levels = levels_within("coverage", coverage, "write 0.95 for 95 %")
     y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
     low, high = np.moveaxis(predicted.interval(levels.ravel()), -1, 0)
     missed = np.maximum(low - y[:, None], 0.0) + np.maximum(y[:, None] - high, 0.0)
@@ -248,7 +249,7 @@ def interval_width(
     >>> round(interval_width([0.0, 5.0], std=[1.0, 3.0], coverage=0.95), 2)
     7.84
     """
-    levels = _levels("coverage", coverage, "write 0.95 for 95 %")
+    levels = levels_within("coverage", coverage, "write 0.95 for 95 %")
     predicted, weight = _weighted(dist, std, sample_weight)
     low, high = np.moveaxis(predicted.interval(levels.ravel()), -1, 0)
     return _mean_by_level(high - low, weight, levels)
@@ -281,7 +282,7 @@ def coverage(
     >>> coverage([0.0, 1.5, 3.0], [0.0, 0.0, 0.0], std=[1.0, 1.0, 1.0], nominal=[0.5, 0.9]).round(2)
     array([0.33, 0.67])
     """
-    levels = _levels("nominal", nominal, "write 0.95 for 95 %")
+    levels = levels_within("nominal", nominal, "write 0.95 for 95 %")
     y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
     # Through the cdf: the quantiles of a mixture, one level at a time, would take far longer.
     needed = 2.0 * np.abs(predicted.cdf(y) - 0.5)
@@ -471,11 +472,11 @@ neg_crps_scorer = _Scorer("neg_crps_scorer", crps)
 
 def _checked_inputs(
     y_true: ArrayLike, dist: Forecast, std: Given, sample_weight: Given
-) -> tuple[FloatArray, Normal | NormalMixture, FloatArray | None]:
+) -> tuple[FloatArray, Distribution, FloatArray | None]:
     """Outcomes, distribution and weights, checked, of the rows that count."""
     predicted = _distribution(dist, std)
     y = _numbers("y_true", y_true)
-    _check_shape("y_true", y, (len(predicted),), "pass one outcome for each prediction")
+    check_shape("y_true", y, (len(predicted),), "pass one outcome for each prediction")
     weight = _weights(sample_weight, len(predicted))
     if weight is None or weight.all():
         return y, predicted, weight
@@ -485,7 +486,7 @@ def _checked_inputs(
 
 def _weighted(
     dist: Forecast, std: Given, sample_weight: Given
-) -> tuple[Normal | NormalMixture, FloatArray | None]:
+) -> tuple[Distribution, FloatArray | None]:
     predicted = _distribution(dist, std)
     return _checked_inputs(np.zeros(len(predicted)), predicted, None, sample_weight)[1:]
 
@@ -493,15 +494,15 @@ def _weighted(
 def _residuals(
     y_true: ArrayLike, dist: Forecast, std: Given, sample_weight: Given
 ) -> tuple[FloatArray, FloatArray | None]:
-    if std is None and not isinstance(dist, Normal | NormalMixture):
+    if std is None and not isinstance(dist, Distribution):
         dist = _numbers("mean", dist)
         std = np.ones(dist.shape)
     y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
     return y - predicted.mean, weight
 
 
-def _distribution(dist: Forecast, std: Given) -> Normal | NormalMixture:
-    if not isinstance(dist, Normal | NormalMixture):
+def _distribution(dist: Forecast, std: Given) -> Distribution:
+    if not isinstance(dist, Distribution):
         if std is None:
             raise ValueError("std must be given if dist holds means, got None; pass std=...")
         mean = _numbers("mean", dist)
@@ -521,8 +522,8 @@ def _weights(sample_weight: Given, n: int) -> FloatArray | None:
     if sample_weight is None:
         return None
     weight = _numbers("sample_weight", sample_weight)
-    _check_shape("sample_weight", weight, (n,), "pass one weight per row")
-    _check("sample_weight", weight, weight >= 0.0, "not be negative", "use 0 to leave a row out")
+    check_shape("sample_weight", weight, (n,), "pass one weight per row")
+    check("sample_weight", weight, weight >= 0.0, "not be negative", "use 0 to leave a row out")
     if not weight.any():
         raise ValueError("sample_weight must not be 0.0 for all rows; give one a positive weight")
     shares: FloatArray = weight / weight.max()  # before any sum, which could overflow
@@ -531,10 +532,10 @@ def _weights(sample_weight: Given, n: int) -> FloatArray | None:
 
 def _numbers(name: str, value: ArrayLike) -> FloatArray:
     # A distribution has a length and rows: NumPy would take it for a nested list without end.
-    if isinstance(value, Normal | NormalMixture):
+    if isinstance(value, Distribution):
         raise ValueError(f"{name} must hold numbers, got {value!r}; pass it as dist")
-    array = _real(name, value)
-    _check(name, array, np.isfinite(array), "be finite", "drop such rows")
+    array = real(name, value)
+    check(name, array, np.isfinite(array), "be finite", "drop such rows")
     return array
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from inspect import signature
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline
 
-from mvenet.distributions import Normal, NormalMixture
+from mvenet.distributions import Distribution, LogNormalMixture, Normal
 
-__all__ = ["predictive_distribution"]
+__all__ = ["left_out", "predictive_distribution"]
 
 
-def predictive_distribution(estimator: Any, X: Any) -> Normal | NormalMixture:
+def predictive_distribution(estimator: Any, X: Any) -> Distribution:
     """Predictive distribution of each row.
 
     Parameters
@@ -35,7 +36,7 @@ def predictive_distribution(estimator: Any, X: Any) -> Normal | NormalMixture:
     array([1.03])
     """
     if hasattr(estimator, "predict_dist"):
-        dist: Normal | NormalMixture = estimator.predict_dist(X)
+        dist: Distribution = estimator.predict_dist(X)
         return dist
     if hasattr(estimator, "best_estimator_"):
         return predictive_distribution(estimator.best_estimator_, X)
@@ -52,3 +53,16 @@ def predictive_distribution(estimator: Any, X: Any) -> Normal | NormalMixture:
             "MVERegressor."
         )
     return Normal(*predict(X, return_std=True))
+
+
+def left_out(estimator: Any, rows: Any = slice(None)) -> Normal | LogNormalMixture:
+    """What the folds of a fitted search said of the rows of its table that each of them left out.
+
+    Of a mixture it kept the mean and the standard deviation: this is the normal that has them, or
+    the log-normal if the search ended on the log scale.
+    """
+    mean, std = estimator.oof_mean_[rows], estimator.oof_std_[rows]
+    if not (hasattr(estimator, "composite_") and estimator.composite_.log):
+        return Normal(mean, std)
+    variance = np.log1p((std / mean) ** 2)
+    return LogNormalMixture([np.log(mean) - 0.5 * variance], [np.sqrt(variance)])

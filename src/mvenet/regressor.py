@@ -57,6 +57,9 @@ class MVERegressor(NetworkRegressor):
     reg_var : float or "auto", default="auto"
         The same for the variance network; "auto" is ten times ``reg_mean``, the paper's advice when
         a search is too dear. :class:`MVERegressorCV` chooses both.
+    target : {"auto", "identity", "log"}, default="auto"
+        What an automatic fit models: y or its logarithm, as in :class:`MVERegressorCV`. Networks
+        that are described by other parameters model y.
     epochs, warmup_epochs : int or "auto", default="auto"
         Passes over the rows after and during the warm-up. "auto" thinks in gradient steps, so that
         a hundred rows are trained as thoroughly as a hundred thousand.
@@ -122,6 +125,7 @@ class MVERegressor(NetworkRegressor):
     strategy: str = setting(choice("auto", *STRATEGIES), default="auto")
     reg_mean: float | str = setting(PENALTY, choice("auto"), default="auto")
     reg_var: float | str = setting(PENALTY, choice("auto"), default="auto")
+    target: str = setting(choice(*_automatic.TARGETS), default="auto")
 
     @property
     def penalties_(self) -> tuple[float, float]:
@@ -132,8 +136,10 @@ class MVERegressor(NetworkRegressor):
         return (np.nan, np.nan) if hasattr(self, "composite_") else (self.reg_mean_, self.reg_var_)
 
     def _plan(self, table: Table) -> Plan:
-        if self.strategy == "auto" and not self._given() and len(table.rows) >= FEWEST_ROWS:
+        alone = self.strategy == "auto" and not self._given(frozenset({"target"}))
+        if alone and len(table.rows) >= FEWEST_ROWS:
             return self._automatic_plan(table)
+        self._refuse_log()
         entropy = fleet.seed_entropy(self.random_state)
         subset = self._split(table.rows, entropy)
         prior = AUTO_PRIOR / len(table.rows)
@@ -152,11 +158,11 @@ class MVERegressor(NetworkRegressor):
         seed = fleet.derived_seed(entropy, 0, 0, 0) % 2**32
         folds = KFold(max(2, min(FOLDS, len(table.rows) // 2)), shuffle=True, random_state=seed)
         parts = [(table.rows[a], table.rows[b]) for a, b in folds.split(table.rows)]
-        return _automatic.plan(table, parts, ["networks"], entropy, quick=True)
+        return _automatic.plan(table, parts, ["networks"], entropy, target=self.target, quick=True)
 
     def _fitting(self, table: Table, plan: Plan) -> Fitting[list[Warning]]:
         if isinstance(plan, _automatic.AutomaticPlan):
-            found = yield from _automatic.search(table, plan, ["networks"], threads=1)
+            found = yield from _automatic.search(plan, ["networks"], threads=1)
             self._set_composite(found, table)
             return []
         (request,) = plan.rounds[0].requests

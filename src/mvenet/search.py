@@ -26,7 +26,7 @@ Pair = tuple[float, float]
 Folds = list[tuple[fleet.Rows, fleet.Rows]]
 MEANS = ("networks", "linear", "trees")
 # The parameters that count with strategy="auto".
-_AUTOMATIC = frozenset({"strategy", "means", "cv"})
+_AUTOMATIC = frozenset({"strategy", "means", "cv", "target"})
 GRID = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 
 
@@ -55,13 +55,17 @@ class MVERegressorCV(NetworkRegressor):
     Parameters
     ----------
     strategy : {"auto", "warmup", "warmup-fixed-mean", "no-warmup"}, default="auto"
-        "auto" finds the model and counts ``means``, ``cv``, ``n_jobs``, ``random_state`` and
-        ``verbose`` only. The others are the paper's three ways to train, as in
-        :class:`MVERegressor`; all parameters but ``means`` count.
+        "auto" finds the model and counts ``means``, ``target``, ``cv``, ``n_jobs``,
+        ``random_state`` and ``verbose`` only. The others are the paper's three ways to train, as in
+        :class:`MVERegressor`; all parameters but ``means`` and ``target`` count.
     means : {"auto", "networks"} or list, default="auto"
         What the mean of ``strategy="auto"`` may be blended from: a list of regressors with ``fit``
         and ``predict``, and of the names "networks", "linear" and "trees". "auto" is these three,
         "networks" networks alone. The variance is always a network's.
+    target : {"auto", "identity", "log"}, default="auto"
+        What ``strategy="auto"`` models: y, or its logarithm, which must be positive; no prediction
+        is then below zero, and noise grows with the value. "auto" tries both if y is positive and
+        skewed, and takes the logarithm if the rows left out are likelier by two standard errors.
     reg_mean, reg_var : list of float, default=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
         Penalties to try on the squared weights of the mean and of the variance network.
     selection : {"separate", "equal", "ratio"}, default="separate"
@@ -153,6 +157,7 @@ n_iter_no_change, n_jobs, random_state, verbose
     n_members: int = setting(at_least(1), default=4)
     strategy: str = setting(choice("auto", *STRATEGIES), default="auto")
     means: Any = setting(choice("auto", "networks"), "array-like", default="auto")
+    target: str = setting(choice(*_automatic.TARGETS), default="auto")
 
     @property
     def penalties_(self) -> tuple[float, float]:
@@ -167,6 +172,7 @@ n_iter_no_change, n_jobs, random_state, verbose
     def _plan(self, table: Table) -> Plan:
         if self.strategy == "auto":
             return self._automatic_plan(table)
+        self._refuse_log()
         entropy = fleet.seed_entropy(self.random_state)
         folds = self._folds(table, entropy)
         parts = [train for train, _ in folds] + ([table.rows] if self.final == "refit" else [])
@@ -198,7 +204,8 @@ n_iter_no_change, n_jobs, random_state, verbose
                 f"strategy too, such as strategy='warmup', or leave {name} alone."
             )
         entropy = fleet.seed_entropy(self.random_state)
-        return _automatic.plan(table, self._folds(table, entropy), self._means(), entropy)
+        folds = self._folds(table, entropy)
+        return _automatic.plan(table, folds, self._means(), entropy, target=self.target)
 
     def _means(self) -> tuple[Any, ...]:
         """Check the parameter ``means``."""
@@ -225,7 +232,7 @@ n_iter_no_change, n_jobs, random_state, verbose
         self, table: Table, plan: _automatic.AutomaticPlan
     ) -> Fitting[list[Warning]]:
         threads = fleet.effective_threads(self.n_jobs)
-        found = yield from _automatic.search(table, plan, self._means(), threads)
+        found = yield from _automatic.search(plan, self._means(), threads)
         self._set_folds(plan.folds, len(table.y))
         self.best_score_ = float(np.nanmean(found.log_density))
         self._set_composite(found, table)

@@ -18,8 +18,8 @@ from sklearn.pipeline import Pipeline
 from mvenet import metrics
 from mvenet._estimator import NetworkRegressor
 from mvenet.calibration import CalibratedRegressor
-from mvenet.distributions import Normal, NormalMixture
-from mvenet.predictive import predictive_distribution
+from mvenet.distributions import Distribution
+from mvenet.predictive import left_out, predictive_distribution
 from mvenet.regressor import MVERegressor
 from mvenet.search import GridEndWarning, MVERegressorCV
 from mvenet.table import Drift, TableEncoder, chunks, drifts, split_target, write
@@ -66,7 +66,7 @@ class Evaluation:
     """
 
     y: Array
-    dist: Normal | NormalMixture
+    dist: Distribution
     scores: Mapping[str, float]
     coverage: Mapping[float, float]
     rows: NDArray[Any]
@@ -76,7 +76,7 @@ class Evaluation:
 
 def judge(
     y: Array,
-    dist: Normal | NormalMixture,
+    dist: Distribution,
     rows: NDArray[Any],
     without_target: int = 0,
     intervals: Mapping[float, Array] | None = None,
@@ -190,7 +190,7 @@ def fit_table(
     if len(test):
         evaluation = _evaluated(model, X[test], y[test], rows[test])
     elif search:
-        evaluation = judge(y, Normal(networks.oof_mean_, networks.oof_std_), rows)
+        evaluation = judge(y, left_out(networks), rows)
     without = len(frame) - len(y)
     seconds = time.perf_counter() - start
     return FittedTable(model, evaluation, named[train], named[test], without, notes, seconds)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mvenet._composite import Array, Composite, MeanOfNoise, NetworkMean, Noise, Range
+from mvenet._composite import Array, Composite, MeanOfNoise, NetworkMean, Noise
 from mvenet._means import Linear
 from mvenet._stack import MULTIPLES
 from mvenet._steps import BOUND, Steps
@@ -49,33 +49,77 @@ def composite_moments(graph: Graph, composite: Composite) -> None:
         for number, z in standard.items()
     }
     blended = _blend(graph, composite, inputs, within, said)
-    ignorance = _ignorance(graph, seen, x, within)
+    ignorance = _ignorance(graph, composite, x, within)
     used = [(number, noise) for number, noise in enumerate(composite.noises) if noise.weights.any()]
     means, variances = [], []
     for number, noise in used:
         if noise.joint:
-            mean, z = _bounded(graph, seen, said[number]), standard[number]
+            mean, z = graph("Clip", said[number], *composite.limits), standard[number]
         else:
             column = graph("Unsqueeze", blended, np.array([1]))
             columns = graph("Concat", inputs[noise.encoded], column, axis=1)
             mean, z = blended, standardised(graph, noise.networks, columns)
         means.append(mean)
-        variances.append(graph("Add", _noise_variance(graph, noise, z), ignorance))
-    _mixture(graph, [noise for _, noise in used], means, variances)
+        variances.append(_noise_variance(graph, noise, z))
+    noises = [noise for _, noise in used]
+    mixture = _log_mixture if composite.log else _mixture
+    mixture(graph, noises, means, variances, ignorance)
 
 
 def _mixture(
-    graph: Graph, noises: Sequence[Noise], means: Sequence[str], variances: Sequence[str]
+    graph: Graph,
+    noises: Sequence[Noise],
+    means: Sequence[str],
+    variances: Sequence[str],
+    ignorance: str,
 ) -> None:
-    """Mean and std of the mixture, from those that each noise brings."""
+    """Mean and std of the mixture, from what each noise brings and a variance that all have."""
     shares = [noise.weights.sum() for noise in noises]
     heavy = [noise.weights @ MULTIPLES**2 for noise in noises]
     centre = _weighted(graph, means, shares)
     distances = [graph("Sub", mean, centre) for mean in means]
     squares = [graph("Mul", distance, distance) for distance in distances]
-    total = _weighted(graph, [*variances, *squares], [*heavy, *shares])
+    total = _weighted(graph, [*variances, *squares, ignorance], [*heavy, *shares, 1.0])
     graph("Identity", centre, output="mean")
     graph("Max", graph("Sqrt", total), SMALLEST_STD, output="std")
+
+
+def _log_mixture(
+    graph: Graph,
+    noises: Sequence[Noise],
+    means: Sequence[str],
+    variances: Sequence[str],
+    ignorance: str,
+) -> None:
+    """The same where mean and variance are of log y: moments of y, of a mixture of log-normals.
+
+    As in :func:`mvenet._stack.moments`, counted from a common median.
+    """
+    centre = _weighted(graph, means, [noise.weights.sum() for noise in noises])
+    members, weights = [], []
+    for noise, mean, variance in zip(noises, means, variances, strict=True):
+        for number in np.flatnonzero(noise.weights):
+            scaled = graph("Mul", variance, float(MULTIPLES[number] ** 2))
+            var = graph("Add", scaled, ignorance)
+            half = graph("Mul", var, 0.5)
+            members.append((graph("Exp", graph("Add", graph("Sub", mean, centre), half)), var))
+            weights.append(float(noise.weights[number]))
+    average = _weighted(graph, [own for own, _ in members], weights)
+    squares = []
+    for own, var in members:
+        within = graph("Mul", graph("Mul", own, own), _expm1(graph, var))
+        distance = graph("Sub", own, average)
+        squares.append(graph("Add", within, graph("Mul", distance, distance)))
+    scale = graph("Exp", centre)
+    graph("Mul", scale, average, output="mean")
+    std = graph("Mul", scale, graph("Sqrt", _weighted(graph, squares, weights)))
+    graph("Max", std, SMALLEST_STD, output="std")
+
+
+def _expm1(graph: Graph, value: str) -> str:
+    """``exp(v) - 1 = 2t / (1 - t)`` with ``t = tanh(v/2)``, exact for small v."""
+    t = graph("Tanh", graph("Mul", value, 0.5))
+    return graph("Div", graph("Mul", t, 2.0), graph("Sub", 1.0, t))
 
 
 def _inputs(graph: Graph, composite: Composite, x: str) -> dict[bool, str]:
@@ -114,7 +158,7 @@ def _blend(
                 parts.append(graph("Add", product, mean.intercept))
             case Forest():
                 parts.append(_forest(graph, mean, within))
-    return _bounded(graph, composite.range, _weighted(graph, parts, composite.shares))
+    return graph("Clip", _weighted(graph, parts, composite.shares), *composite.limits)
 
 
 def _average_mean(graph: Graph, networks: Networks, z: str) -> str:
@@ -164,19 +208,13 @@ def _forest(graph: Graph, forest: Forest, within: str) -> str:
     return graph("Add", mean, _row_sum(graph, graph("Mul", within, 0.0)))
 
 
-def _ignorance(graph: Graph, seen: Range, x: str, within: str) -> str:
+def _ignorance(graph: Graph, composite: Composite, x: str, within: str) -> str:
     """Variance that is added outside the range of the training rows."""
-    length = seen.x_high - seen.x_low
+    length = composite.range.x_high - composite.range.x_low
     distance = graph("Abs", graph("Sub", x, within))
     beyond = graph("Min", graph("Div", distance, np.where(length > 0, length, 1.0)), FAR)
     far = graph("Min", _row_sum(graph, graph("Mul", beyond, beyond)), FAR)
-    return graph("Mul", graph("Div", far, graph("Add", far, 1.0)), seen.y_std**2)
-
-
-def _bounded(graph: Graph, seen: Range, mean: str) -> str:
-    """No further from the range of y than once its length."""
-    length = seen.y_high - seen.y_low
-    return graph("Clip", mean, seen.y_low - length, seen.y_high + length)
+    return graph("Mul", graph("Div", far, graph("Add", far, 1.0)), composite.unknown_std**2)
 
 
 def _row_sum(graph: Graph, value: str) -> str:

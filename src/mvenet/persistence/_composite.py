@@ -25,6 +25,7 @@ def check_composite(composite: Any, d: int) -> None:
     means, noises = composite.means, composite.noises
     tuples = isinstance(means, tuple) and isinstance(noises, tuple) and means and noises
     require(tuples, "has a model without means or noise")
+    require(type(composite.log) is bool, "has a model on no known scale")
     _array(composite.shares, (len(means),), "shares", least=0.0)
     for noise in noises:
         check_fields(noise, Noise)

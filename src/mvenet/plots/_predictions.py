@@ -11,14 +11,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mvenet._sklearn import n_rows_of
-from mvenet.distributions import Normal, NormalMixture, _check_shape, _levels
+from mvenet.distributions import Distribution
+from mvenet.distributions._checks import check_shape, levels_within
 from mvenet.metrics import _numbers
 from mvenet.predictive import predictive_distribution
 
 Array = NDArray[np.float64]
 
 
-def predicted(estimator: Any, X: Any) -> Normal | NormalMixture:
+def predicted(estimator: Any, X: Any) -> Distribution:
     """Predictive distribution of each row; an estimator that must be fitted first is refused."""
     _check_fitted(estimator)
     return predictive_distribution(estimator, X)
@@ -54,13 +55,13 @@ def unwrapped(estimator: Any, X: Any) -> tuple[Any, Any]:
 def checked_target(X: Any, y: ArrayLike) -> Array:
     """Outcomes, finite and one for each row of X."""
     target = _numbers("y", y)
-    _check_shape("y", target, (n_rows_of(X),), "pass one outcome for each row of X")
+    check_shape("y", target, (n_rows_of(X),), "pass one outcome for each row of X")
     return target
 
 
 def checked_levels(name: str, value: ArrayLike) -> Array:
     """Levels of coverage, each once, ascending."""
-    levels = np.unique(_levels(name, value, "write 0.95 for 95 %"))
+    levels = np.unique(levels_within(name, value, "write 0.95 for 95 %"))
     if not len(levels):
         raise ValueError(f"{name} must hold at least one level, got {value!r}: use, say, 0.9.")
     return levels

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mvenet.distributions import Normal, NormalMixture, _check_shape
+from mvenet.distributions import Distribution
+from mvenet.distributions._checks import check_shape
 from mvenet.metrics import Forecast, Given, _checked_inputs, _numbers
 from mvenet.plots._style import evenly, plain
 
@@ -135,10 +136,10 @@ def _typical(column: NDArray[Any]) -> Any:
 
 def checked_rows(
     y_true: ArrayLike | None, dist: Forecast, std: Given
-) -> tuple[Array, Normal | NormalMixture]:
+) -> tuple[Array, Distribution]:
     """Outcomes (zeros for None) and distributions, checked."""
     if y_true is None:
-        n = len(dist) if isinstance(dist, Normal | NormalMixture) else np.size(dist)
+        n = len(dist) if isinstance(dist, Distribution) else np.size(dist)
         y_true = np.zeros(n)
     return _checked_inputs(y_true, dist, std, None)[:2]
 
@@ -147,7 +148,7 @@ def places(x: ArrayLike, n: int) -> tuple[Array, NDArray[np.int64]]:
     """Positions of all rows, and which rows to draw, in ascending order of the position."""
     place = _numbers("x", x)
     place = place[:, 0] if place.ndim == 2 and place.shape[1] == 1 else place
-    _check_shape("x", place, (n,), "pass one position for each prediction")
+    check_shape("x", place, (n,), "pass one position for each prediction")
     first = np.unique(place, return_index=True)[1]
     return place, first[evenly(len(first))]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mvenet.distributions import Normal, NormalMixture
+from mvenet.distributions import Distribution
 from mvenet.plots._predictions import predicted, unwrapped
 from mvenet.plots._style import (
     BLUE,
@@ -127,7 +127,7 @@ class UncertaintyDisplay(Display):
     @classmethod
     def from_predictions(
         cls,
-        dist: Normal | NormalMixture,
+        dist: Distribution,
         *,
         x: ArrayLike | None = None,
         x_label: str | None = None,
@@ -151,7 +151,7 @@ class UncertaintyDisplay(Display):
         -------
         UncertaintyDisplay
         """
-        if not isinstance(dist, Normal | NormalMixture):
+        if not isinstance(dist, Distribution):
             raise TypeError(
                 f"dist must be a Normal or a NormalMixture, got {type(dist).__name__}: pass what "
                 "predict_dist returns."

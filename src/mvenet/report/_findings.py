@@ -14,7 +14,7 @@ from sklearn.linear_model import RidgeCV
 from threadpoolctl import threadpool_limits
 
 from mvenet import metrics
-from mvenet.distributions import Normal, NormalMixture
+from mvenet.distributions import Distribution, Normal
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,7 +35,7 @@ class Line:
     width: float
 
 
-def scores(name: str, y: Array, dist: Normal | NormalMixture) -> Line:
+def scores(name: str, y: Array, dist: Distribution) -> Line:
     """Scores of a predictive distribution, the interval being the central 90 %."""
     return Line(
         name,
@@ -128,7 +128,7 @@ def _level_driver(name: str, levels: NDArray[Any], std: Array) -> list[Driver]:
     return [Driver(name, float(np.sqrt(explained)), text)]
 
 
-def odd_rows(y: Array, dist: Normal | NormalMixture) -> NDArray[np.int64]:
+def odd_rows(y: Array, dist: Distribution) -> NDArray[np.int64]:
     """Rows beyond the 99.9 % interval, the farthest first."""
     low, high = dist.interval(ODD).T
     odd = np.flatnonzero((y < low) | (y > high))

@@ -27,7 +27,7 @@ from mvenet import recipes
 from mvenet._estimator import PredictsDistribution
 from mvenet._settings import PENALTY, POSITIVE, at_least, choice, setting, with_settings
 from mvenet._sklearn import Interval
-from mvenet.distributions import Normal, NormalMixture
+from mvenet.distributions import Distribution, Normal, NormalMixture
 from mvenet.fleet import DivergedError, derived_seed, seed_entropy
 from mvenet.torch import _data
 from mvenet.torch._checkpoint import Checkpoint
@@ -332,7 +332,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
         with tqdm(total=epochs, unit="epoch") as bar:
             yield bar.update
 
-    def predict_dist(self, X: Any) -> Normal | NormalMixture:
+    def predict_dist(self, X: Any) -> Distribution:
         """Predictive distribution of each row.
 
         Parameters

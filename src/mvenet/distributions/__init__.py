@@ -1,0 +1,10 @@
+"""Predictive distributions: normal, a mixture of normals or of log-normals, for each of n rows.
+
+All are a :class:`Distribution`: SciPy's method names, closed forms, and the parts of the variance.
+"""
+
+from mvenet.distributions._interface import Distribution
+from mvenet.distributions._lognormal import LogNormalMixture
+from mvenet.distributions._normal import Normal, NormalMixture
+
+__all__ = ["Distribution", "LogNormalMixture", "Normal", "NormalMixture"]

@@ -1,0 +1,84 @@
+"""What the parameters of a distribution must be, said in words where they are not."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Seed: TypeAlias = int | np.integer[Any] | np.random.Generator | np.random.RandomState | None
+
+
+def check(name: str, array: FloatArray, valid: NDArray[np.bool_], rule: str, remedy: str) -> None:
+    if not valid.all():
+        raise ValueError(f"{name} must {rule}, got {array[~valid].ravel()[0]}; {remedy}")
+
+
+def check_shape(name: str, array: FloatArray, shape: tuple[int, ...], remedy: str) -> None:
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}; {remedy}")
+
+
+def real(name: str, value: ArrayLike) -> FloatArray:
+    """Convert to float64, refusing what NumPy would convert with loss, such as complex."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "biufO":
+            raise TypeError(f"it has dtype {array.dtype}")
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold real numbers, but {error}; convert it") from error
+
+
+def parameters(name: str, mean: ArrayLike, std: ArrayLike, shape: str) -> list[FloatArray]:
+    """Validate means and standard deviations, called mean and std, or means and stds."""
+    names = (name, name.replace("mean", "std"))
+    arrays = [real(key, value) for key, value in zip(names, (mean, std), strict=True)]
+    for key, array in zip(names, arrays, strict=True):
+        if array.ndim != len(shape.split()) or (array.ndim > 1 and not len(array)):
+            raise ValueError(f"{key} must have shape {shape}, got {array.shape}; reshape it")
+        check(key, array, np.isfinite(array), "be finite", "drop such rows or members")
+    check_shape(names[1], arrays[1], arrays[0].shape, f"pass one value for each of {name}")
+    check(names[1], arrays[1], arrays[1] > 0.0, "be positive", "pass standard deviations above 0")
+    return arrays
+
+
+def normalised(weights: ArrayLike | None, n_members: int) -> FloatArray:
+    array = np.ones(n_members) if weights is None else real("weights", weights)
+    check_shape("weights", array, (n_members,), "pass one weight per member")
+    valid = np.isfinite(array) & (array >= 0.0)
+    check("weights", array, valid, "be finite and non-negative", "use 0 to leave a member out")
+    if not array.any():
+        raise ValueError("weights must not all be 0.0; give at least one member a positive weight")
+    shares: FloatArray = array / array.max()  # before the sum, which could overflow
+    shares /= shares.sum()
+    return shares
+
+
+def levels_within(name: str, value: ArrayLike, remedy: str) -> FloatArray:
+    levels = real(name, value)
+    if levels.ndim > 1:
+        raise ValueError(f"{name} must be a scalar or 1-D, got shape {levels.shape}; flatten it")
+    valid = (levels > 0.0) & (levels < 1.0)
+    check(name, levels, valid, "lie strictly between 0 and 1", remedy)
+    return levels
+
+
+def frozen(array: FloatArray) -> FloatArray:
+    """Copy and make read-only: neither the caller's array nor ours changes unnoticed."""
+    copy = np.array(array, order="C")
+    copy.setflags(write=False)
+    return copy
+
+
+def generator(random_state: Seed) -> np.random.Generator:
+    if isinstance(random_state, np.random.RandomState):
+        # Advances the caller's stream, as in scikit-learn: the next call draws anew.
+        return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        rule = "random_state must be a non-negative int, a Generator, a RandomState or None"
+        raise ValueError(f"{rule}, got {random_state!r}; pass an int such as 0") from error

@@ -1,0 +1,243 @@
+"""Normals: one, or a mixture of several, for each of n rows.
+
+A single network predicts a :class:`Normal` per row, an ensemble a :class:`NormalMixture`. Both are
+computed as a mixture, of one member or of many, so every formula stands here once.
+
+Sums run over one member at a time, with vectors over the rows: this needs no large temporary
+arrays, and the result for a row does not depend on how many others there are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import erf, ndtr, ndtri
+
+from mvenet.distributions._checks import (
+    FloatArray,
+    check,
+    check_shape,
+    frozen,
+    normalised,
+    parameters,
+    real,
+)
+from mvenet.distributions._interface import Distribution
+
+_SQRT_2PI = math.sqrt(2.0 * math.pi)
+_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+_EPS = float(np.finfo(np.float64).eps)
+_MAX_ITERATIONS = 200  # about ten are usual; bisection alone gains a factor 1e60
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Normals(Distribution):
+    """A mixture of ``n_members`` normals for each of n rows; all that both classes share."""
+
+    means: FloatArray
+    stds: FloatArray
+    weights: FloatArray
+    disagreement: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return int(self.means.shape[1])
+
+    def _at(self, index: Any) -> Self:
+        # Not through the constructor: normalising the weights again could change their last bit.
+        selected = object.__new__(type(self))
+        means, stds = (frozen(a[:, index]) for a in (self.means, self.stds))
+        spread = None if self.disagreement is None else frozen(self.disagreement[index])
+        _Normals.__init__(selected, means, stds, self.weights, spread)
+        return selected
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of the predictive distribution, in units of y, shape (n,)."""
+        # Relative to one member: equal members then give exactly their common mean.
+        origin: FloatArray = self.means[0]
+        return self._centre() + origin
+
+    def _centre(self) -> FloatArray:
+        """The mean, counted from the first member's: a large mean costs it no digits."""
+        return self._average(mean - self.means[0] for mean in self.means)
+
+    def _within(self) -> Iterator[FloatArray]:
+        return iter(self.stds)
+
+    def _distances(self) -> Iterator[FloatArray]:
+        centre = self._centre()
+        return (mean - self.means[0] - centre for mean in self.means)
+
+    def _known(self, within: FloatArray) -> FloatArray | float:
+        return 0.0 if self.disagreement is None else np.minimum(self.disagreement, within)
+
+    def _log_density(self, y: FloatArray) -> FloatArray:
+        """``log Σ w_i N(y; μ_i, s_i²)``."""
+        total = np.full(len(self), -np.inf)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            log_weights = np.log(self.weights)
+            for log_weight, mean, std in zip(log_weights, self.means, self.stds, strict=True):
+                log_density = -0.5 * ((y - mean) / std) ** 2 - np.log(std) - _LOG_SQRT_2PI
+                total = np.logaddexp(total, log_weight + log_density)
+        return total
+
+    def _crps(self, y: FloatArray) -> FloatArray:
+        """``Σ w_i A(y - μ_i, s_i²) - ½ ΣΣ w_i w_j A(μ_i - μ_j, s_i² + s_j²)``.
+
+        With ``A(m, s²) = E|N(m, s²)| = m (2Φ(m/s) - 1) + 2 s φ(m/s)``.
+        """
+        score = np.zeros(len(self))
+        members = list(zip(self.weights, self.means, self.stds, strict=True))
+        for i, (weight, mean, std) in enumerate(members):
+            score += weight * _mean_absolute(y - mean, std)
+            score -= weight**2 * std / math.sqrt(math.pi)
+            for weight_j, mean_j, std_j in members[:i]:
+                distance = _mean_absolute(mean - mean_j, np.hypot(std, std_j))
+                score -= weight * weight_j * distance
+        return score
+
+    def _drawn(self, rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+        draws = rng.standard_normal(shape)
+        rows = np.arange(len(self))
+        # After the normal draws: a single member then gives the draws of a Normal.
+        member = rng.choice(len(self.weights), size=shape, p=self.weights)
+        draws *= self.stds[member, rows]
+        draws += self.means[member, rows]
+        return draws
+
+    def _tail(self, y: FloatArray, sign: float) -> FloatArray:
+        members = zip(self.means, self.stds, strict=True)
+        with np.errstate(over="ignore"):
+            mass = self._average(ndtr(sign * (y - mean) / std) for mean, std in members)
+        return np.minimum(mass, 1.0)  # the weights sum to 1 only up to rounding
+
+    def _quantile(self, mass: float, sign: float) -> FloatArray:
+        """Solve ``_tail(x, sign) = mass`` for x, by Newton steps safeguarded by bisection."""
+        probit = float(ndtri(mass))
+        members = self.means + sign * probit * self.stds
+        # The quantile of a mixture lies between those of its members.
+        lower, upper = members.min(axis=0), members.max(axis=0)
+        x = np.clip(self.mean + sign * probit * self.std, lower, upper)
+        step, tolerance = upper - lower, 1e-13 * self.stds.min(axis=0)
+        rows = np.flatnonzero(step > tolerance)
+        for _ in range(_MAX_ITERATIONS):
+            if not rows.size:
+                break
+            active, here = self[rows], x[rows]
+            reached = active._tail(here, sign)
+            too_high = sign * (reached - mass) > 0.0
+            low = lower[rows] = np.where(too_high, lower[rows], here)
+            high = upper[rows] = np.where(too_high, here, upper[rows])
+            # Newton on the probit of the mass: for a single normal that is a straight line.
+            with np.errstate(all="ignore"):  # what is not finite is not accepted
+                z = ndtri(reached)
+                slope = sign * np.exp(active._log_density(here) + 0.5 * z**2 + _LOG_SQRT_2PI)
+                newton = here - (z - probit) / slope
+            accept = (newton >= low) & (newton <= high)
+            accept &= abs(newton - here) <= 0.5 * abs(step[rows])
+            # Where the mass is met to rounding, as between distant modes, no step can improve it.
+            exact = abs(reached - mass) <= 4.0 * _EPS * mass
+            x[rows] = np.where(exact, here, np.where(accept, newton, 0.5 * low + 0.5 * high))
+            step[rows] = x[rows] - here
+            rows = rows[abs(step[rows]) > tolerance[rows] + 2.0 * _EPS * abs(here)]
+        return x
+
+
+@final
+class Normal(_Normals):
+    """Normal predictive distributions N(mean, std²) of n rows.
+
+    Parameters
+    ----------
+    mean : array-like of shape (n,)
+        Means, in units of y.
+    std : array-like of shape (n,)
+        Standard deviations (not variances), positive, in units of y.
+
+    Examples
+    --------
+    >>> from mvenet.distributions import Normal
+    >>> dist = Normal(mean=[0.0, 10.0], std=[1.0, 2.0])
+    >>> dist
+    Normal(n=2)
+    >>> print(dist.interval(0.9).round(2))
+    [[-1.64  1.64]
+     [ 6.71 13.29]]
+    >>> print(dist.crps([0.0, 12.0]).round(3))
+    [0.234 1.205]
+    """
+
+    def __init__(self, mean: ArrayLike, std: ArrayLike) -> None:
+        means, stds = parameters("mean", mean, std, "(n,)")
+        super().__init__(frozen(means[None]), frozen(stds[None]), frozen(np.ones(1)))
+
+    def __repr__(self) -> str:
+        return f"Normal(n={len(self)})"
+
+
+@final
+class NormalMixture(_Normals):
+    """Mixtures of the normal predictions of several members, as of a deep ensemble, for n rows.
+
+    The density of a row is ``Σ w_i N(y; μ_i, s_i²)`` over the members i. Its variance is
+    ``aleatoric + epistemic``: the mean of the members' variances plus the variance of their means.
+
+    Parameters
+    ----------
+    means : array-like of shape (n_members, n)
+        Means, in units of y.
+    stds : array-like of shape (n_members, n)
+        Standard deviations (not variances), positive, in units of y.
+    weights : array-like of shape (n_members,), default=None
+        Non-negative weights, normalised to sum to 1. None weighs all members equally.
+    disagreement : array-like of shape (n,), default=None
+        Variance within the members that is known not to be noise, such as that of the models whose
+        average a member's mean is: it counts as epistemic instead of aleatoric. The distribution
+        itself does not depend on it.
+
+    Examples
+    --------
+    >>> from mvenet.distributions import NormalMixture
+    >>> dist = NormalMixture(means=[[0.0, 9.0], [2.0, 9.0]], stds=[[1.0, 2.0], [1.0, 2.0]])
+    >>> dist
+    NormalMixture(n_members=2, n=2)
+    >>> print(dist.aleatoric, dist.epistemic, dist.var)
+    [1. 4.] [1. 0.] [2. 4.]
+    >>> print(dist.ppf([0.1, 0.5]).round(2))
+    [[-0.85  1.  ]
+     [ 6.44  9.  ]]
+    """
+
+    def __init__(
+        self,
+        means: ArrayLike,
+        stds: ArrayLike,
+        weights: ArrayLike | None = None,
+        disagreement: ArrayLike | None = None,
+    ) -> None:
+        mean, std = parameters("means", means, stds, "(n_members, n)")
+        spread = None
+        if disagreement is not None:
+            spread = real("disagreement", disagreement)
+            check_shape("disagreement", spread, mean.shape[1:], "pass one variance per row")
+            valid = np.isfinite(spread) & (spread >= 0.0)
+            check("disagreement", spread, valid, "be finite and not negative", "pass variances")
+            spread = frozen(spread)
+        shares = frozen(normalised(weights, len(mean)))
+        super().__init__(frozen(mean), frozen(std), shares, spread)
+
+    def __repr__(self) -> str:
+        return f"NormalMixture(n_members={len(self.weights)}, n={len(self)})"
+
+
+def _mean_absolute(mean: FloatArray, std: FloatArray) -> FloatArray:
+    """``A(m, s²) = E|N(m, s²)|``, written so that m/s may overflow."""
+    with np.errstate(over="ignore"):
+        z = mean / std
+        absolute: FloatArray = mean * erf(z / math.sqrt(2.0))
+        return absolute + 2.0 * std * np.exp(-0.5 * z**2) / _SQRT_2PI
