@@ -1,6 +1,6 @@
 """CSV files and stores changed at random: read as a table, read as they were, or refused in words.
 
-    python tests/fuzz_input.py --count 10000 [--seed 7]
+    python tests/fuzz_input.py --count 10000 [--seed 7] [--jobs 8]
 
 A CSV file may become any other table, but reading it never raises anything but ValueError, in one
 line. A store either gives the results that were put into it, fewer of them never being told as all,
@@ -10,12 +10,16 @@ or is refused.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import shutil
 import tempfile
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +42,7 @@ TABLES = (
 )
 SETTINGS = {"data": "12 rows", "arms": {"a": {"epochs": "3"}}, "random_state": 1}
 RESULTS = {fold: {"arms": {"a": {"loglik": -1.5 - fold}}, "steps": 10 * fold} for fold in range(6)}
+PART = 500  # cases of a process, after which another may be done
 
 
 class CaseError(AssertionError):
@@ -130,14 +135,14 @@ def good_store(folder: Path) -> bytes:
     return (folder / "results.sqlite").read_bytes()
 
 
-def run(folder: Path, count: int, seed: int = 0) -> Counter[tuple[str, str]]:
+def run(folder: Path, count: int, seed: int = 0, first: int = 0) -> Counter[tuple[str, str]]:
     """Try that many cases of each kind; count what became of them."""
     results = Counter[tuple[str, str]]()
     good = good_store(folder / "store")
     table = folder / "case.csv"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pandas may have an opinion on what it reads
-        for number in range(count):
+        for number in range(first, first + count):
             rng = np.random.default_rng([seed, number])
             for kind in ("table", "store"):
                 try:
@@ -152,16 +157,32 @@ def run(folder: Path, count: int, seed: int = 0) -> Counter[tuple[str, str]]:
     return results
 
 
+def part(first: int, count: int, seed: int) -> Counter[tuple[str, str]]:
+    """Cases from the first on, in a folder of their own, which stays if one fails."""
+    memory = Path("/dev/shm")  # a disk would be most of the time
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-", dir=memory if memory.is_dir() else None))
+    results = run(folder, count, seed, first)
+    shutil.rmtree(folder)
+    return results
+
+
 def main() -> None:
     """Fuzz, and say what became of the cases."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=4 * (os.cpu_count() or 1))
     options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))  # stays if a case fails
     start = time.monotonic()
-    results = run(folder, options.count, options.seed)
-    shutil.rmtree(folder)
+    # More processes than cores: most of what polars does here is to wait for its own thread.
+    os.environ["POLARS_MAX_THREADS"] = "1"
+    firsts = range(0, options.count, PART)
+    sizes = [min(PART, options.count - first) for first in firsts]
+    spawned = multiprocessing.get_context("spawn")  # polars does not survive a fork
+    with ProcessPoolExecutor(options.jobs, mp_context=spawned) as pool:
+        results = Counter[tuple[str, str]]()
+        for counted in pool.map(part, firsts, sizes, repeat(options.seed)):
+            results += counted
     for (kind, outcome), n in sorted(results.items()):
         print(f"{kind:8s} {outcome:10s} {n:7d}")  # noqa: T201
     print(f"{sum(results.values())} files in {time.monotonic() - start:.0f} s")  # noqa: T201
