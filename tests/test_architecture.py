@@ -22,6 +22,7 @@ LEVELS = {
     "distributions": 0,
     "recipes": 0,
     "_atomic": 0,
+    "_wording": 0,
     "_stack": 0,
     "_steps": 0,
     # knows the engine
@@ -34,6 +35,7 @@ LEVELS = {
     "_progress": 1,
     # knows scikit-learn
     "_sklearn": 2,
+    "_folds": 2,
     "_settings": 2,
     "_validation": 2,
     "_estimator": 2,

@@ -25,7 +25,7 @@ pytest.importorskip("skops")
 pytest.importorskip("rich")
 
 import mvenet  # noqa: E402
-from mvenet import cli, comparison, persistence, predictive, workflow  # noqa: E402
+from mvenet import _wording, cli, comparison, persistence, predictive, workflow  # noqa: E402
 from mvenet.cli import _demo, _doctor  # noqa: E402
 from mvenet.table import _files  # noqa: E402
 
@@ -232,7 +232,7 @@ def test_fit_prints_what_it_evaluated(run, here):
     ).evaluation
     for name in ("rmse", "mae", "nll", "crps", "r2"):
         assert told[name] == expected.scores[name]
-    assert f" {workflow.readable(expected.scores['rmse'])} " in run(*command).out
+    assert f" {_wording.readable(expected.scores['rmse'])} " in run(*command).out
 
 
 def test_fit_from_standard_input_and_without_a_check(run, here):
@@ -642,7 +642,7 @@ def test_evaluate(run, here):
     assert told["coverage"]["0.95"] == expected.coverage[0.95]
     ran = run("evaluate", "houses.mve", "test.csv")
     assert "On 40 rows of test.csv" in ran.out
-    assert workflow.readable(expected.scores["rmse"]) in ran.out
+    assert _wording.readable(expected.scores["rmse"]) in ran.out
     assert run("evaluate", "houses.mve", "test.csv", "-q").out == ""
     frame.drop(columns="price").to_csv("test.csv", index=False)
     assert "There is no column 'price'" in run("evaluate", "houses.mve", "test.csv").told()

@@ -18,10 +18,10 @@ pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
-from mvenet import MVERegressor, MVERegressorCV, metrics, report, workflow  # noqa: E402
+from mvenet import MVERegressor, MVERegressorCV, _wording, metrics, report, workflow  # noqa: E402
 from mvenet.distributions import Normal  # noqa: E402
 from mvenet.report import _findings as findings  # noqa: E402
-from mvenet.workflow import fit_table, judge, readable  # noqa: E402
+from mvenet.workflow import fit_table, judge  # noqa: E402
 
 SCRIPT = "<script>alert(1)</script>"
 NASTY = '"><img src=x onerror=alert(2)>'
@@ -141,24 +141,24 @@ class Text(HTMLParser):
 def test_the_numbers_are_those_of_the_evaluation(fitted, pages):
     page, e = Text(pages["plain"]), fitted.evaluation
     facts = re.sub(r"\s+", " ", page.text)
-    assert f"± {readable(e.scores['mae'])} average distance" in facts
+    assert f"± {_wording.readable(e.scores['mae'])} average distance" in facts
     assert f"{100 * e.scores['r2']:.0f} % of the differences in price explained" in facts
     assert f"{100 * e.coverage[0.9]:.1f} % of the values lay" in facts
     assert "16 rows checked" in facts
     trust = page.table("claims")[1:]
     for (level, share), row in zip(e.coverage.items(), trust, strict=True):
-        word, low, high = workflow.verdict(level, share, len(e.y))
+        word, low, high = _wording.verdict(level, share, len(e.y))
         chance = f"{100 * low:.1f} to {100 * high:.1f} %"
         assert row == [f"{100 * level:.0f} %", f"{100 * share:.1f} %", chance, word]
     ours = page.table("model")[1]
     expected = [e.scores["rmse"], None, e.scores["crps"], None]
-    assert ours[0] == "mvenet" and ours[1] == readable(expected[0])
-    assert ours[2] == f"{-e.scores['nll']:.2f}" and ours[3] == readable(expected[2])
+    assert ours[0] == "mvenet" and ours[1] == _wording.readable(expected[0])
+    assert ours[2] == f"{-e.scores['nll']:.2f}" and ours[3] == _wording.readable(expected[2])
     assert ours[4] == f"{100 * e.coverage[0.9]:.1f} %"
-    assert ours[5] == readable(float(np.diff(e.dist.interval(0.9)).mean()))
-    width = readable(float(np.median(np.diff(e.dist.interval(0.9)))))
+    assert ours[5] == _wording.readable(float(np.diff(e.dist.interval(0.9)).mean()))
+    width = _wording.readable(float(np.median(np.diff(e.dist.interval(0.9)))))
     assert f"Half of the 90 % intervals are narrower than {width}." in facts
-    middle = readable(float(np.abs(e.y - np.median(e.y)).mean()))
+    middle = _wording.readable(float(np.abs(e.y - np.median(e.y)).mean()))
     assert f"Always guessing the middle value would be off by {middle}." in facts
 
 
@@ -171,7 +171,7 @@ def test_simpler_models_are_judged_on_the_same_rows(fitted, pages):
     y, train = fitted.evaluation.y, fitted.train["price"].to_numpy()
     n = len(y)
     constant = Normal(np.full(n, train.mean()), np.full(n, train.std()))
-    assert lines[1][1] == readable(metrics.rmse(y, constant))
+    assert lines[1][1] == _wording.readable(metrics.rmse(y, constant))
     assert lines[1][2] == f"{-metrics.nll(y, constant):.2f}"
     assert lines[3][2:4] == ["–", "–"]  # it has no density
     assert len(Text(pages["evaluate"]).table("model")) == 2  # nothing to fit them to

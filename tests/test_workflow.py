@@ -14,7 +14,7 @@ from scipy import stats
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 
-from mvenet import MVERegressor, MVERegressorCV, metrics, workflow  # noqa: E402
+from mvenet import MVERegressor, MVERegressorCV, _wording, metrics, workflow  # noqa: E402
 from mvenet.distributions import Normal  # noqa: E402
 from mvenet.table import TableEncoder, split_target  # noqa: E402
 from mvenet.workflow import evaluate, fit_table, judge, predict_file, predictions  # noqa: E402
@@ -214,12 +214,12 @@ def test_models_that_do_not_know_their_table():
 
 
 def test_verdicts():
-    assert workflow.verdict(0.9, 0.9, 100)[0] == "as claimed"
-    assert workflow.verdict(0.9, 0.75, 100)[0] == "too narrow"
-    assert workflow.verdict(0.9, 1.0, 100)[0] == "too wide"
-    word, low, high = workflow.verdict(0.9, 1.0, 1)
+    assert _wording.verdict(0.9, 0.9, 100)[0] == "as claimed"
+    assert _wording.verdict(0.9, 0.75, 100)[0] == "too narrow"
+    assert _wording.verdict(0.9, 1.0, 100)[0] == "too wide"
+    word, low, high = _wording.verdict(0.9, 1.0, 1)
     assert word == "as claimed" and (low, high) == (0.0, 1.0)
-    _, low, high = workflow.verdict(0.9, 0.9, 10_000)
+    _, low, high = _wording.verdict(0.9, 0.9, 10_000)
     assert stats.binom(10_000, 0.9).cdf(10_000 * low - 1) < 0.03
     assert low < 0.9 < high and high - low < 0.013
 
@@ -269,7 +269,7 @@ def test_missing_columns_are_named(fitted):
      (1.5e-9, "1.5e-09"), (2.5e12, "2.5e+12"), (-4321, "-4,321"), (None, "–")],
 )  # fmt: skip
 def test_readable(value, text):
-    assert workflow.readable(value) == text
+    assert _wording.readable(value) == text
 
 
 def test_split_target_and_fit_agree_on_rows(fitted):

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import KFold, check_cv
+from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 from sklearn.utils.validation import (
@@ -24,6 +24,7 @@ from sklearn.utils.validation import (
 
 from mvenet._combination import best_factor
 from mvenet._estimator import PredictsDistribution
+from mvenet._folds import folds_of
 from mvenet._sklearn import HasMethods, StrOptions, check_sample_weight, rows_of
 from mvenet.distributions import Distribution, LogNormalMixture, Normal, NormalMixture
 from mvenet.predictive import left_out, predictive_distribution
@@ -186,16 +187,14 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
             return members, [np.flatnonzero(searched.oof_fold_ == fold) for fold in folds]
         members, left_out = [], []
         cv = 10 if self.cv is None else self.cv
-        if isinstance(cv, Integral):
-            cv = KFold(int(cv), shuffle=True, random_state=0)
-        splits = list(check_cv(cv).split(X, y))
+        splits = folds_of("cv", cv, X, y, seed=0)
         if not sum(len(test) for _, test in splits):
             raise ValueError(f"cv={self.cv!r} leaves no rows to calibrate by: use another.")
         _refuse_repeats([test for _, test in splits], self.cv)
         for train, test in splits:
             given = {} if weight is None else _weights(self.estimator, weight[train])
             members.append(clone(self.estimator).fit(rows_of(X, train), y[train], **given))
-            left_out.append(np.arange(len(y))[test])
+            left_out.append(test)
         return members, left_out
 
     def _has_folds(self) -> bool:

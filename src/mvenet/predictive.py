@@ -35,16 +35,11 @@ def predictive_distribution(estimator: Any, X: Any) -> Distribution:
     >>> predictive_distribution(model, [[1.0]]).mean.round(2)
     array([1.03])
     """
+    # A pipeline's own predict knows no predict_dist and, with metadata routing, no return_std.
+    estimator, X = unwrapped(estimator, X)
     if hasattr(estimator, "predict_dist"):
         dist: Distribution = estimator.predict_dist(X)
         return dist
-    if hasattr(estimator, "best_estimator_"):
-        return predictive_distribution(estimator.best_estimator_, X)
-    if isinstance(estimator, Pipeline):
-        # Its own predict knows no predict_dist and, with metadata routing, no return_std.
-        return predictive_distribution(
-            estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X
-        )
     predict = getattr(estimator, "predict", None)
     if predict is None or "return_std" not in signature(predict).parameters:
         raise TypeError(
@@ -66,3 +61,18 @@ def left_out(estimator: Any, rows: Any = slice(None)) -> Normal | LogNormalMixtu
         return Normal(mean, std)
     variance = np.log1p((std / mean) ** 2)
     return LogNormalMixture([np.log(mean) - 0.5 * variance], [np.sqrt(variance)])
+
+
+def last_step(estimator: Any) -> Any:
+    """The estimator at the end of a pipeline, however deep, or itself."""
+    return last_step(estimator[-1]) if isinstance(estimator, Pipeline) else estimator
+
+
+def unwrapped(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """The estimator within searches and pipelines, and the table that it is given."""
+    if hasattr(estimator, "best_estimator_"):
+        return unwrapped(estimator.best_estimator_, X)
+    if isinstance(estimator, Pipeline):
+        table = estimator[:-1].transform(X) if len(estimator) > 1 else X
+        return unwrapped(estimator[-1], table)
+    return estimator, X

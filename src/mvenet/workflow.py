@@ -17,6 +17,7 @@ from sklearn.pipeline import Pipeline
 
 from mvenet import metrics
 from mvenet._estimator import NetworkRegressor
+from mvenet._wording import percent, verdict
 from mvenet.calibration import CalibratedRegressor
 from mvenet.distributions import Distribution
 from mvenet.predictive import left_out, predictive_distribution
@@ -462,27 +463,3 @@ def predict_file(
         write(out, output, header=not done, separator=separator)
         done += len(out)
     return done
-
-
-def verdict(level: float, share: float, n: int) -> tuple[str, float, float]:
-    """Whether so many rows within an interval may be chance, and what chance allows."""
-    from scipy import stats  # half a second, and most commands need none of it
-
-    low, high = (float(v) / n for v in stats.binom(n, level).interval(0.95))
-    if share < low - 1e-12:
-        return "too narrow", low, high
-    return ("too wide" if share > high + 1e-12 else "as claimed"), low, high
-
-
-def readable(value: float | None) -> str:
-    """Four digits, thousands apart, no exponent where it can be helped."""
-    if value is None:
-        return "–"
-    if value and (abs(value) >= 1e9 or abs(value) < 1e-3):
-        return f"{value:.3g}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def percent(level: float) -> str:
-    """``0.9`` as ``90``, ``0.025`` as ``2.5``."""
-    return f"{100 * level:.10g}"

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from rich.console import Console
 from rich.table import Table
 
+from mvenet._wording import readable, verdict
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -150,8 +152,6 @@ def print_fit(fitted: FittedTable, source: str, target: str) -> None:
 
 def print_evaluation(evaluation: Evaluation, where: str) -> None:
     """A small honest table."""
-    from mvenet.workflow import readable, verdict
-
     scores = evaluation.scores
     constant = readable(float(evaluation.y.std()))
     table = Table(title=f"On {where}", title_justify="left", title_style="bold", show_header=False)

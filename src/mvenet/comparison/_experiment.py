@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.model_selection import KFold, check_cv
 
 from mvenet import fleet
 from mvenet._estimator import NetworkRegressor, described
+from mvenet._folds import Folds, check_folds, folds_of
 from mvenet._plan import Plan
 from mvenet._sklearn import rows_of
 from mvenet._validation import check_table, fingerprint
@@ -24,7 +24,6 @@ from mvenet.recipes import STRATEGIES
 from mvenet.search import MVERegressorCV
 
 Arms = Mapping[str, NetworkRegressor]
-Fold = tuple[fleet.Rows, fleet.Rows]
 SELECTIONS = ("equal", "separate")
 
 
@@ -58,7 +57,7 @@ class Experiment:
     X: Any
     y: NDArray[np.float64]
     arms: dict[str, NetworkRegressor]
-    folds: list[Fold]
+    folds: Folds
     seeds: list[int]
     encoder: Any = None
 
@@ -101,7 +100,8 @@ def make_experiment(
         entropy = known["random_state"]
     else:
         entropy = fleet.seed_entropy(random_state)
-    folds = _outer_folds(table, target, outer_cv, entropy)
+    seed = fleet.derived_seed(entropy, 0, 0)
+    folds = check_folds("outer_cv", outer_cv, folds_of("outer_cv", outer_cv, table, target, seed))
     if kept is not None:
         kept.begin(
             {
@@ -136,26 +136,6 @@ def _checked_arms(arms: Arms, inner_cv: Any) -> dict[str, NetworkRegressor]:
         if isinstance(arm, MVERegressorCV) and inner_cv is not None:
             chosen[str(name)].set_params(cv=inner_cv)
     return chosen
-
-
-def _outer_folds(X: NDArray[Any], y: NDArray[np.float64], cv: Any, entropy: Any) -> list[Fold]:
-    if isinstance(cv, Integral):
-        if not 2 <= int(cv) <= len(y):
-            raise ValueError(
-                f"outer_cv={cv} must be a number of folds from 2 to the number of rows, {len(y)}."
-            )
-        cv = KFold(int(cv), shuffle=True, random_state=fleet.derived_seed(entropy, 0, 0) % 2**32)
-    every = np.arange(len(y))
-    folds = [(every[train], every[test]) for train, test in check_cv(cv).split(X, y)]
-    for number, (train, test) in enumerate(folds):
-        if len(train) < 2 or len(test) < 1:
-            raise ValueError(
-                f"outer_cv gives fold {number} {len(train)} rows to train on and {len(test)} to "
-                "judge by: it needs at least 2 and 1."
-            )
-    if not folds:
-        raise ValueError(f"outer_cv={cv!r} gives no folds: use a splitter that has some.")
-    return folds
 
 
 def _described(arm: NetworkRegressor) -> dict[str, str]:

@@ -17,7 +17,6 @@ from mvenet.plots._predictions import (
     checked_target,
     intervals,
     predicted,
-    unwrapped,
     whole,
 )
 from mvenet.plots._style import (
@@ -34,6 +33,7 @@ from mvenet.plots._style import (
     legend,
     rows,
 )
+from mvenet.predictive import unwrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mvenet._sklearn import n_rows_of
 from mvenet.distributions import Distribution
 from mvenet.distributions._checks import check_shape, levels_within
 from mvenet.metrics import _numbers
-from mvenet.predictive import predictive_distribution
+from mvenet.predictive import predictive_distribution, unwrapped
 
 Array = NDArray[np.float64]
 
@@ -40,16 +39,6 @@ def intervals(estimator: Any, X: Any, coverage: Array) -> Array:
 def _check_fitted(estimator: Any) -> None:
     if isinstance(estimator, BaseEstimator | type):  # others need not know of fitting
         check_is_fitted(estimator)
-
-
-def unwrapped(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """The estimator within searches and pipelines, and the table that it is given."""
-    if hasattr(estimator, "best_estimator_"):
-        return unwrapped(estimator.best_estimator_, X)
-    if isinstance(estimator, Pipeline):
-        table = estimator[:-1].transform(X) if len(estimator) > 1 else X
-        return unwrapped(estimator[-1], table)
-    return estimator, X
 
 
 def checked_target(X: Any, y: ArrayLike) -> Array:

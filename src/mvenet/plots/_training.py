@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mvenet.plots._style import BLUE, RED, RULE, Display, evenly, finish, legend
+from mvenet.predictive import last_step
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,7 +90,7 @@ class SearchDisplay(Display):
         -------
         SearchDisplay
         """
-        search = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+        search = last_step(estimator)
         check_is_fitted(search)
         results = getattr(search, "cv_results_", None)
         if results is None:
@@ -278,7 +278,7 @@ class HistoryDisplay(Display):
         -------
         HistoryDisplay
         """
-        model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+        model = last_step(estimator)
         check_is_fitted(model)
         history = getattr(model, "history_", None)
         if history is None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mvenet.distributions import Distribution
-from mvenet.plots._predictions import predicted, unwrapped
+from mvenet.plots._predictions import predicted
 from mvenet.plots._style import (
     BLUE,
     RED,
@@ -23,6 +23,7 @@ from mvenet.plots._style import (
     wrapped,
 )
 from mvenet.plots._sweep import checked_rows, places, stretched, sweep
+from mvenet.predictive import unwrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,20 +17,14 @@ import numpy as np
 import polars as pl
 from sklearn.pipeline import Pipeline
 
+from mvenet._wording import readable, verdict
+from mvenet.predictive import last_step
 from mvenet.report import _findings as findings
 from mvenet.report import _insight as insight
 from mvenet.report import _whatif as whatif
 from mvenet.report._curves import curve
 from mvenet.table import TableEncoder
-from mvenet.workflow import (
-    Evaluation,
-    FittedTable,
-    innermost,
-    model_in_words,
-    readable,
-    target_of,
-    verdict,
-)
+from mvenet.workflow import Evaluation, FittedTable, innermost, model_in_words, target_of
 
 __all__ = ["render"]
 
@@ -110,7 +104,7 @@ def render(
 
 def _networks(model: Any) -> Any:
     """The estimator at the end of a pipeline, or within a calibration, or the model itself."""
-    return innermost(model[-1] if isinstance(model, Pipeline) else model)
+    return innermost(last_step(model))
 
 
 def _content(
@@ -128,7 +122,7 @@ def _content(
         "columns": model[0].columns_ if table else {},
         "notes": [] if fitted is None else fitted.notes,
         "without_target": 0 if fitted is None else fitted.without_target,
-        "in_words": model_in_words(model[-1] if table else model).splitlines(),
+        "in_words": model_in_words(last_step(model)).splitlines(),
         "candidates": _candidates(networks),
         "settings": {name: repr(value) for name, value in settings.items()},
         "versions": {
