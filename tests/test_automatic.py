@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import KFold, RepeatedKFold, TimeSeriesSplit
 
@@ -21,8 +22,11 @@ from mvenet import (
     NormalMixture,
     _stack,
     load,
+    metrics,
 )
 from mvenet._composite import Range
+from mvenet._estimator import described, fit_together
+from mvenet._plan import Plan, planned_steps
 from mvenet._steps import Steps
 from mvenet._trees import Forest
 
@@ -316,6 +320,31 @@ def test_the_quick_one_is_not_far_from_the_search(found):
 
 
 # --- choices -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 2])
+def test_ctrl_c_keeps_a_whole_model_if_there_is_one(found, rounds):
+    model = MVERegressorCV(cv=3, random_state=0)
+    _, (plan,) = described([model], X, Y)
+    done = planned_steps([Plan(plan.rounds[:rounds])])
+
+    def press(steps):
+        if steps > done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit_together([model], X, Y, progress=press)
+    if not rounds:
+        with pytest.raises(NotFittedError):
+            model.predict(NEW)
+        return
+    tried = model.cv_results_["name"].tolist()
+    assert tried.count("joint network") == 1 and "noise network" not in tried
+    assert ("trees" in tried) is ("network" in tried) is (rounds == 2)
+    assert "stopped" in model.summary_ and "stopped" not in found.summary_
+    assert model.fingerprint_ == found.fingerprint_ and model.n_steps_ == done
+    crps = {m: metrics.crps(NEW_Y, m.predict_dist(NEW)) for m in (model, found)}
+    assert crps[model] < 1.3 * crps[found]
 
 
 def test_any_regressor_can_be_a_mean(tmp_path):

@@ -419,6 +419,20 @@ def test_bad_tables_for_fit(run, here, case):
     assert sorted(os.listdir()) == before
 
 
+@pytest.mark.parametrize("options", [[], ["--calibrate"], ["--members", "2"]], ids=str)
+def test_ctrl_c_in_a_search_keeps_the_best_model(run, here, options):
+    houses(80).to_csv("houses.csv", index=False)
+    command = ["fit", "houses.csv", "--target", "price", "-o", "kept.mve", *options]
+    fleets = "2" if "--members" in options else "3"  # the first that a model can do without
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, fleets, *command],
+        capture_output=True, text=True, check=False, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 128 + signal.SIGINT and done.stderr == ""
+    assert "Note: Stopped before all was tried: this is the best model so far." in done.stdout
+    run("predict", "kept.mve", "houses.csv", "-o", "out.csv")
+
+
 BAD_NEW = {
     "no such file": (None, r"There is no file bad\.csv"),
     "png": (PNG, "is no text"),
@@ -574,9 +588,12 @@ def test_a_full_disk_leaves_the_old_file(here):
 INTERRUPTED = """
 import os, signal, sys, threading
 from mvenet import cli, fleet
-train = fleet.train
+train, fleets = fleet.train, int(sys.argv.pop(1))
 def interrupted(*args, **kwargs):
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    global fleets
+    fleets -= 1
+    if not fleets:
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     return train(*args, **kwargs)
 fleet.train = interrupted
 sys.argv = ["mvenet", *sys.argv[1:]]
@@ -591,7 +608,7 @@ def test_ctrl_c_in_fit(here):
     before = sorted(os.listdir())
     command = ["fit", "long.csv", "--target", "price", "-o", "old.mve", "--report", "old.html"]
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, *command],
+        [sys.executable, "-c", INTERRUPTED, "1", *command],
         capture_output=True, text=True, check=False, timeout=100,
     )  # fmt: skip
     assert done.returncode == 128 + signal.SIGINT

@@ -128,6 +128,7 @@ class AutomaticPlan(Plan):
 
     The tables are those of a scale (whether of log y) and of a kind of columns (whether encoded).
     Later rounds are described for the first scale; the search makes them for the one it chooses.
+    What the first trains is a model by itself: whoever stops the search after it keeps one.
     """
 
     joint: tuple[Family, ...]
@@ -156,6 +157,8 @@ class Result:
     steps : int
     gain : float or None
         Log-likelihood a row by which the log scale was better, or worse; None if it was not tried.
+    stopped : KeyboardInterrupt or None
+        What ended the search before all was tried.
     """
 
     composite: Composite
@@ -165,6 +168,7 @@ class Result:
     candidates: dict[str, NDArray[Any]]
     steps: int
     gain: float | None
+    stopped: KeyboardInterrupt | None = None
 
 
 def usual_folds(n: int) -> int:
@@ -236,26 +240,28 @@ def search(plan: AutomaticPlan, means: Sequence[Any], threads: int) -> Fitting[R
     """Train, blend and mix; ``means`` as in :mod:`mvenet._means`."""
     trained = yield plan.rounds[0].requests
     left, joint, gain = _scaled(plan, trained)
-    table, log = left.table, left.log
-    learned: list[fleet.Fleet] = []
-    if plan.means:
-        asked = [
-            f.request(plan.tables[log, f.encoded], plan.folds, plan.entropy) for f in plan.means
-        ]
-        learned = yield asked
-        networks = [*left.groups(plan.means, learned, asked), *joint]
-    else:
-        networks = joint
-    others = _means.candidates(means, table, plan.folds, plan.entropy, threads)
+    table, log, stop = left.table, left.log, _Stop()
+    networks, others, learned = joint, list[_means.Candidate](), list[fleet.Fleet]()
+    with stop:
+        if plan.means:
+            tables = {kind: plan.tables[log, kind] for kind in (False, True)}
+            asked = [f.request(tables[f.encoded], plan.folds, plan.entropy) for f in plan.means]
+            learned = yield asked
+            networks = [*left.groups(plan.means, learned, asked), *joint]
+        others = _means.candidates(means, table, plan.folds, plan.entropy, threads)
     predicted = [*(g.mean for g in networks), *(left.average(o.left_out) for o in others)]
     if not predicted:
-        raise fleet.DivergedError("Every network of the search diverged: are there outliers in X?")
+        why = "Every network of the search diverged: are there outliers in X?"
+        raise stop.pressed or fleet.DivergedError(why)
     shares = left.blend(np.array(predicted))
     blended = shares @ np.array(predicted)
 
     tables = {kind: left.residuals(plan.tables[log, kind], blended) for kind in (False, True)}
     requests = [f.request(tables[f.encoded], left.folds, plan.entropy) for f in plan.noise]
-    noise = (yield requests) if requests else []
+    noise: list[fleet.Fleet] = []
+    if requests and not stop.pressed:
+        with stop:
+            noise = yield requests
     on_blend = [replace(g, mean=blended) for g in left.groups(plan.noise, noise, requests)]
     mixed = [*joint, *on_blend]
     if not mixed:
@@ -270,7 +276,23 @@ def search(plan: AutomaticPlan, means: Sequence[Any], threads: int) -> Fitting[R
         _told([*networks, *others, *on_blend], rmse, shares, weights),
         sum(result.steps for result in (*trained, *learned, *noise)),
         gain,
+        stop.pressed,
     )
+
+
+class _Stop:
+    """A block that Ctrl-C ends: it is remembered, and the search goes on with what it has."""
+
+    pressed: KeyboardInterrupt | None = None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if not isinstance(error, KeyboardInterrupt):
+            return False
+        self.pressed = error
+        return True
 
 
 def _scaled(
@@ -304,7 +326,8 @@ def summary(found: Result, table: Table) -> str:
     y, error = table.y[rows], (table.y - found.mean)[rows]
     rmse, spread = float(np.sqrt(np.mean(error**2))), float(y.std())
     lines = [
-        f"{len(c['name'])} candidates, judged by {len(rows):,} rows left out.",
+        f"{len(c['name'])} candidates, judged by {len(rows):,} rows left out"
+        + ("; stopped before all were tried." if found.stopped else "."),
         f"Mean: {_listed(c['name'], c['share'])}.",
         f"Its typical error is {rmse:.4g} (root mean square; y itself spreads by {spread:.4g}).",
         f"Noise: {_listed(c['name'], c['weight'])}.",
@@ -439,9 +462,9 @@ class _LeftOut:
     def groups(
         self, families: Sequence[Family], trained: Sequence[fleet.Fleet], asked: Sequence[Request]
     ) -> list[_Group]:
-        """Groups of networks, without those of which one diverged."""
+        """Groups of networks that were trained, without those of which one diverged."""
         k, found = len(self.folds), []
-        for family, result, request in zip(families, trained, asked, strict=True):
+        for family, result, request in zip(families, trained, asked, strict=False):
             inputs = [np.ascontiguousarray(request.table.X[test]) for _, test in self.folds]
             for number, pair in enumerate(family.penalties):
                 part = slice(number * k, (number + 1) * k)

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvenet import _automatic, fleet
@@ -209,6 +209,9 @@ class NetworkRegressor(NetworkSettings, DistributionRegressor):
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on a table.
 
+        Ctrl-C (``KeyboardInterrupt``) leaves the estimator unfitted, or with the best model so far
+        if a search has found a whole one by then.
+
         Parameters
         ----------
         X : array-like of shape (n, n_features)
@@ -241,12 +244,14 @@ class NetworkRegressor(NetworkSettings, DistributionRegressor):
         """Ask for networks, set the fitted attributes when they are there, return warnings."""
 
     def _set_composite(self, found: _automatic.Result, table: Table) -> None:
-        """Keep what an automatic search found."""
+        """Keep what an automatic search found; if Ctrl-C ended it, go on ending."""
         self.oof_mean_, self.oof_std_ = found.mean, found.std
         self.cv_results_ = found.candidates
         self.n_steps_ = found.steps
         self.summary_ = _automatic.summary(found, table)
         self.composite_ = found.composite
+        if found.stopped is not None:
+            raise found.stopped
 
     def _refuse_log(self) -> None:
         """No network that is described by parameters of its own knows of the log scale."""
@@ -312,6 +317,9 @@ def fit_together(
         for fitted in ("networks_", "composite_"):  # an interrupted fit leaves nothing half-fitted
             estimator.__dict__.pop(fitted, None)
     table, plans = described(estimators, X, y, sample_weight)
+    trained_on = fingerprint(table.X, table.y, *([] if table.weight is None else [table.weight]))
+    for estimator in estimators:
+        estimator.fingerprint_ = trained_on
     fits = [e._fitting(table, plan) for e, plan in zip(estimators, plans, strict=True)]
     found = drive(
         plans,
@@ -320,12 +328,23 @@ def fit_together(
         verbose=verbose,
         progress=progress,
     )
-    trained_on = fingerprint(table.X, table.y, *([] if table.weight is None else [table.weight]))
     for estimator, warned in zip(estimators, found, strict=True):
-        estimator.fingerprint_ = trained_on
         if hasattr(estimator, "networks_"):
             warned += _at_the_floor(estimator.networks_, table)
     return found
+
+
+def fit_until_stopped(estimator: Any, *args: Any, **options: Any) -> KeyboardInterrupt | None:
+    """Fit; Ctrl-C is returned rather than raised if a whole model was kept."""
+    try:
+        estimator.fit(*args, **options)
+    except KeyboardInterrupt as stop:
+        try:
+            check_is_fitted(estimator)
+        except NotFittedError:
+            raise stop from None
+        return stop
+    return None
 
 
 def _at_the_floor(networks: fleet.Networks, table: Table) -> list[Warning]:

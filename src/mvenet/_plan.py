@@ -8,6 +8,7 @@ on the same rows run side by side, and what they have in common is trained once.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import itertools
@@ -108,7 +109,8 @@ def drive(
     The requests of one moment become one fleet for each table, architecture and training, so that
     what two fits have in common is trained once. ``progress`` is told the gradient steps done;
     ``verbose`` draws a bar of all that are planned. ``threads`` are those here or, on a cluster,
-    of each unit of work; None takes all that are free.
+    of each unit of work; None takes all that are free. Ctrl-C is thrown into every fit, which may
+    keep what it has before it passes it on.
     """
     results: dict[int, T] = {}
     done = 0
@@ -131,7 +133,13 @@ def drive(
         waiting = {i: next(fit) for i, fit in enumerate(fits)}
         while waiting:
             every = [request for requests in waiting.values() for request in requests]
-            trained = dict(answered(every))
+            try:
+                trained = dict(answered(every))
+            except KeyboardInterrupt as stop:
+                for i in waiting:
+                    with contextlib.suppress(KeyboardInterrupt):
+                        fits[i].throw(stop)
+                raise
             start, asked, waiting = 0, waiting, {}
             for i, requests in asked.items():
                 answer = [trained[j] for j in range(start, start + len(requests))]

@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 )
 
 from mvenet._combination import best_factor
-from mvenet._estimator import PredictsDistribution
+from mvenet._estimator import PredictsDistribution, fit_until_stopped
 from mvenet._folds import folds_of
 from mvenet._sklearn import HasMethods, StrOptions, check_sample_weight, rows_of
 from mvenet.distributions import Distribution, LogNormalMixture, Normal, NormalMixture
@@ -138,7 +138,7 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
         weight = None
         if sample_weight is not None:
             weight = check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        members, folds = self._trained(X, target, weight)
+        members, folds, stopped = self._trained(X, target, weight)
         predicted, observed, counted = [], [], []
         self._scores = [np.empty(0) for _ in members]
         for i, (member, rows) in enumerate(zip(members, folds, strict=True)):
@@ -166,25 +166,28 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(members[0], name):
                 setattr(self, name, getattr(members[0], name))
+        if stopped is not None:
+            raise stopped
         return self
 
     def _trained(
         self, X: Any, y: Array, weight: Array | None
-    ) -> tuple[list[Any], list[NDArray[np.int64]]]:
-        """Fitted estimators, and the rows that each of them has not seen."""
+    ) -> tuple[list[Any], list[NDArray[np.int64]], KeyboardInterrupt | None]:
+        """Fitted estimators, the rows that each has not seen, and Ctrl-C if it ended a search."""
         if isinstance(self.estimator, FrozenEstimator):
             check_is_fitted(self.estimator)
-            return [self.estimator], [np.arange(len(y))]
+            return [self.estimator], [np.arange(len(y))], None
         if self._has_folds():
             if not isinstance(self.estimator.cv, Integral):
                 splits = check_cv(self.estimator.cv).split(X, y)
                 _refuse_repeats([test for _, test in splits], self.estimator.cv)
-            searched = clone(self.estimator).fit(X, y, sample_weight=weight)
+            searched = clone(self.estimator)
+            stopped = fit_until_stopped(searched, X, y, sample_weight=weight)
             if hasattr(searched, "composite_"):
-                return [searched], [np.flatnonzero(np.isfinite(searched.oof_mean_))]
+                return [searched], [np.flatnonzero(np.isfinite(searched.oof_mean_))], stopped
             folds = range(searched.n_splits_)
             members = [_without_fold(searched, fold) for fold in folds]
-            return members, [np.flatnonzero(searched.oof_fold_ == fold) for fold in folds]
+            return members, [np.flatnonzero(searched.oof_fold_ == f) for f in folds], stopped
         members, left_out = [], []
         cv = 10 if self.cv is None else self.cv
         splits = folds_of("cv", cv, X, y, seed=0)
@@ -195,7 +198,7 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
             given = {} if weight is None else _weights(self.estimator, weight[train])
             members.append(clone(self.estimator).fit(rows_of(X, train), y[train], **given))
             left_out.append(test)
-        return members, left_out
+        return members, left_out, None
 
     def _has_folds(self) -> bool:
         """Whether the estimator leaves rows out by itself, and these are to serve."""

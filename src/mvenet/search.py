@@ -255,8 +255,15 @@ n_iter_no_change, n_jobs, random_state, verbose
         self.scale_ = verdicts[best].scale
         steps = searched.steps
         warned: list[Warning] = []
+        stopped = None
         for later in plan.rounds[1:]:
-            (added,) = yield [request.with_penalties(*pairs[best]) for request in later.requests]
+            try:
+                (added,) = yield [asked.with_penalties(*pairs[best]) for asked in later.requests]
+            except KeyboardInterrupt as pressed:
+                if self.final == "refit":
+                    raise
+                stopped = pressed  # the folds' first networks are a model
+                break
             steps += added.steps
             n_extra = self._extra_members()
             whole = [m for m in range(n_extra) if not added.diverged[m * k : (m + 1) * k].any()]
@@ -273,6 +280,8 @@ n_iter_no_change, n_jobs, random_state, verbose
         self.history_ = kept.history_columns(plan.rounds[0].requests[0].networks[0].stages)
         self.n_steps_ = steps
         self.networks_ = kept.networks if self.final == "refit" else fleet.join(groups)
+        if stopped is not None:
+            raise stopped
         return warned + self._edges(pairs)
 
     def _extra_members(self) -> int:

@@ -16,7 +16,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
 from mvenet import metrics
-from mvenet._estimator import NetworkRegressor
+from mvenet._estimator import NetworkRegressor, fit_until_stopped
 from mvenet._wording import percent, verdict
 from mvenet.calibration import CalibratedRegressor
 from mvenet.distributions import Distribution
@@ -43,6 +43,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+STOPPED = "Stopped before all was tried: this is the best model so far."
 PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # one more than the paper: for few noisy rows
 
 
@@ -117,6 +118,8 @@ class FittedTable:
     notes : list of str
         Warnings of the fit.
     seconds : float
+    stopped : bool
+        Whether Ctrl-C ended the search: the model is the best one up to then.
     """
 
     model: Pipeline
@@ -126,6 +129,7 @@ class FittedTable:
     without_target: int = 0
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    stopped: bool = False
 
     @property
     def networks(self) -> NetworkRegressor:
@@ -146,6 +150,8 @@ def fit_table(
     verbose: int = 0,
 ) -> FittedTable:
     """Fit a model to a table.
+
+    Ctrl-C ends the search; if there is a whole model by then, it is returned.
 
     Parameters
     ----------
@@ -181,8 +187,9 @@ def fit_table(
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", GridEndWarning)  # said in other words
-        model.fit(X[train], y[train], table__rows=rows[train])
-    notes = [str(w.message) for w in told if issubclass(w.category, UserWarning)]
+        stopped = fit_until_stopped(model, X[train], y[train], table__rows=rows[train])
+    notes = [STOPPED] if stopped else []
+    notes += [str(w.message) for w in told if issubclass(w.category, UserWarning)]
     networks = innermost(model[-1])
     notes += [*_ends(networks.penalties_, target)] if search else []
     notes += _warned(y, target)
@@ -192,9 +199,16 @@ def fit_table(
         evaluation = _evaluated(model, X[test], y[test], rows[test])
     elif search:
         evaluation = judge(y, left_out(networks), rows)
-    without = len(frame) - len(y)
-    seconds = time.perf_counter() - start
-    return FittedTable(model, evaluation, named[train], named[test], without, notes, seconds)
+    return FittedTable(
+        model,
+        evaluation,
+        train=named[train],
+        test=named[test],
+        without_target=len(frame) - len(y),
+        notes=notes,
+        seconds=time.perf_counter() - start,
+        stopped=stopped is not None,
+    )
 
 
 def _split(n: int, holdout: float, seed: int | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

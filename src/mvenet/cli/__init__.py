@@ -26,7 +26,7 @@ def main() -> None:
         code = _commands.app(sys.argv[1:] or ["--help"], prog_name="mvenet", standalone_mode=False)
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
-        code = 130
+        code = _commands.INTERRUPTED
     except BrokenPipeError:  # whoever read our output has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -36,7 +36,7 @@ def main() -> None:
             raise
         sys.stderr.write(f"Error: {_misuse(error) if misused else _sentence(error)}\n")
         sys.exit(getattr(error, "exit_code", 1))
-    if code == 130:
+    if code == _commands.INTERRUPTED:
         sys.stderr.write("Stopped: no file was left half-written.\n")
     sys.exit(code)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,7 +45,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but er
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
-CHANGED = 3  # exit code of check: 1 is an error, 2 a misuse
+# Exit codes besides 1 for an error and 2 for a misuse.
+CHANGED = 3  # of check
+INTERRUPTED = 130  # of fit, also if it kept a model
 
 
 def _version(asked: bool) -> None:
@@ -117,6 +120,8 @@ def fit(
         console.print(
             f"Model: {output}" + (f"   Report: {report}" if report else ""), soft_wrap=True
         )
+    if fitted.stopped:
+        sys.exit(INTERRUPTED)  # past the sentence for who is left with nothing
 
 
 @app.command(epilog="Example: mvenet predict houses.mve new.csv -o out.csv --interval 0.9")
