@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from mvenet import MVERegressor, MVERegressorCV, fleet, recipes
-from mvenet._estimator import described, fit_together
+from mvenet._estimator import described, fit_together, workload
 from mvenet._plan import Plan, Request, Round, Table, drive, estimate, planned_steps
 from mvenet.comparison import plan_comparison
 
@@ -36,6 +36,18 @@ def test_a_fit_does_what_was_planned(model):
     done = []
     fit_together([model], X, Y, progress=done.append)
     assert done[-1] == model.n_steps_ == planned_steps(plans) == estimate(plans).steps
+
+
+def test_the_time_of_a_search_counts_what_is_no_network():
+    model = MVERegressorCV(cv=2, random_state=0)
+    _, (plan,) = described([model], X, Y)
+    beside = plan.seconds_beside(threads=1)
+    told = workload(model, X, Y)
+    assert told.networks == sum(len(r.networks) for p in plan.rounds for r in p.requests)
+    assert 0 < beside < told.seconds < 600 and told.steps == planned_steps([plan])
+    assert not hasattr(model, "composite_")
+    _, (alone,) = described([model.set_params(means="networks")], X, Y)
+    assert alone.seconds_beside(threads=1) == 0
 
 
 @pytest.mark.filterwarnings("ignore:The best reg_")

@@ -139,6 +139,12 @@ class AutomaticPlan(Plan):
     scales: tuple[bool, ...]
     tables: dict[tuple[bool, bool], Table]
     entropy: Any
+    others: tuple[Any, ...]  # means that are not networks
+
+    def seconds_beside(self, threads: int) -> float:
+        """Expected time of the means that are not networks."""
+        table = self.tables[self.scales[0], False]
+        return _means.expected_seconds(self.others, table, self.folds, threads)
 
 
 @dataclass(frozen=True)
@@ -224,7 +230,9 @@ def plan(
         Round(tuple(asked(networks, scales[0])), settled=len(scales) == 1),
         Round(tuple(asked(noise, scales[0])), settled=False),
     )
-    return AutomaticPlan(rounds, joint, networks, noise, folds, steps, scales, tables, entropy)
+    others = tuple(mean for mean in means if mean != "networks")
+    known = folds, steps, scales, tables, entropy
+    return AutomaticPlan(rounds, joint, networks, noise, *known, others)
 
 
 def _on_scale(table: Table, log: bool) -> Table:
@@ -236,8 +244,8 @@ def _on_scale(table: Table, log: bool) -> Table:
     return replace(table, y=y)
 
 
-def search(plan: AutomaticPlan, means: Sequence[Any], threads: int) -> Fitting[Result]:
-    """Train, blend and mix; ``means`` as in :mod:`mvenet._means`."""
+def search(plan: AutomaticPlan, threads: int) -> Fitting[Result]:
+    """Train, blend and mix."""
     trained = yield plan.rounds[0].requests
     left, joint, gain = _scaled(plan, trained)
     table, log, stop = left.table, left.log, _Stop()
@@ -248,7 +256,7 @@ def search(plan: AutomaticPlan, means: Sequence[Any], threads: int) -> Fitting[R
             asked = [f.request(tables[f.encoded], plan.folds, plan.entropy) for f in plan.means]
             learned = yield asked
             networks = [*left.groups(plan.means, learned, asked), *joint]
-        others = _means.candidates(means, table, plan.folds, plan.entropy, threads)
+        others = _means.candidates(plan.others, table, plan.folds, plan.entropy, threads)
     predicted = [*(g.mean for g in networks), *(left.average(o.left_out) for o in others)]
     if not predicted:
         why = "Every network of the search diverged: are there outliers in X?"

@@ -10,13 +10,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvenet import _automatic, fleet
 from mvenet._composite import Composite
-from mvenet._plan import Fitting, Plan, Table, drive
+from mvenet._plan import Fitting, Plan, Table, Workload, drive, estimate
 from mvenet._settings import NetworkSettings
 from mvenet._validation import check_table, fingerprint
 from mvenet.distributions import Distribution, Normal, NormalMixture
@@ -332,6 +332,12 @@ def fit_together(
         if hasattr(estimator, "networks_"):
             warned += _at_the_floor(estimator.networks_, table)
     return found
+
+
+def workload(estimator: NetworkRegressor, X: ArrayLike, y: ArrayLike) -> Workload:
+    """What fitting an estimator will take, from its plan and a moment of training; kept is none."""
+    _, plans = described([clone(estimator)], X, y)
+    return estimate(plans, threads=fleet.effective_threads(estimator.n_jobs))
 
 
 def fit_until_stopped(estimator: Any, *args: Any, **options: Any) -> KeyboardInterrupt | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ Folds = Sequence[tuple[fleet.Rows, fleet.Rows]]
 NAMES = ("networks", "linear", "trees")
 PENALTIES = np.logspace(-3, 3, 13)  # of the linear model, on standardised columns
 FEW_ROWS = 50_000  # a tree of more would not be worth its memory
+SAMPLE = 1_000  # rows that are fitted to see how long it takes
 
 
 @dataclass(frozen=True)
@@ -51,15 +53,36 @@ class Candidate:
 def candidates(
     means: Sequence[Any], table: Table, folds: Folds, entropy: Any, threads: int
 ) -> list[Candidate]:
-    """Fit each mean that is not "networks" without each fold."""
-    others = [mean for mean in means if mean != "networks"]
-    seeds = [fleet.derived_seed(entropy, 1, 0, 0, number) % 2**32 for number in range(len(others))]
-    return [_candidate(m, table, folds, s, threads) for m, s in zip(others, seeds, strict=True)]
+    """Fit each mean without each fold."""
+    seeds = [fleet.derived_seed(entropy, 1, 0, 0, number) % 2**32 for number in range(len(means))]
+    return [_candidate(m, table, folds, s, threads) for m, s in zip(means, seeds, strict=True)]
+
+
+def expected_seconds(means: Sequence[Any], table: Table, folds: Folds, threads: int) -> float:
+    """Time that the linear model and the trees will take, from fitting them to a few rows.
+
+    A regressor of the user's is not counted: nobody knows how its time grows.
+    """
+    few, n = table.rows[:SAMPLE], len(folds[0][0])
+    growth: dict[str, Callable[[int], float]] = {"linear": float, "trees": _tree_work}
+    total = 0.0
+    for name in (mean for mean in means if isinstance(mean, str) and mean in growth):
+        start = time.perf_counter()
+        _FITS[name](table.X[few], table.y[few], None, 0)
+        seconds = time.perf_counter() - start
+        total += seconds * growth[name](n) / growth[name](len(few))
+    return total * (len(folds) / threads + 1)
+
+
+def _tree_work(n: int) -> float:
+    """What trees of n rows cost, up to a factor."""
+    rows = min(n, FEW_ROWS)
+    return _tree_count(n) * rows * float(np.log2(rows + 1))
 
 
 def _candidate(mean: Any, table: Table, folds: Folds, seed: int, threads: int) -> Candidate:
     name = mean if isinstance(mean, str) else type(mean).__name__
-    fit = {"linear": _linear, "trees": _trees}.get(name) or _given(mean)
+    fit = _FITS.get(name) or _given(mean)
 
     def fitted(rows: fleet.Rows) -> Any:
         weight = None if table.weight is None else table.weight[rows]
@@ -98,12 +121,19 @@ def _linear(X: NDArray[Any], y: Array, weight: Array | None, _: int) -> Linear:
 def _trees(X: NDArray[Any], y: Array, weight: Array | None, seed: int) -> Forest:
     """Extremely randomised trees: fewer where each is large."""
     n = len(y)
-    settings: dict[str, Any] = {"n_estimators": 100 if n <= 10_000 else 50, "random_state": seed}
+    settings: dict[str, Any] = {"n_estimators": _tree_count(n), "random_state": seed}
     if n > FEW_ROWS:
-        settings |= {"n_estimators": 30, "bootstrap": True, "max_samples": FEW_ROWS}
+        settings |= {"bootstrap": True, "max_samples": FEW_ROWS}
     center, scale = float(y.mean()), float(y.std()) or 1.0
     forest = ExtraTreesRegressor(**settings).fit(X, (y - center) / scale, sample_weight=weight)
     return Forest.of(forest.estimators_, center, scale)
+
+
+def _tree_count(n: int) -> int:
+    return 100 if n <= 10_000 else 50 if n <= FEW_ROWS else 30
+
+
+_FITS = {"linear": _linear, "trees": _trees}
 
 
 def _given(estimator: Any) -> Callable[..., Any]:

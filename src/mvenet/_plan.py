@@ -27,7 +27,7 @@ from mvenet.recipes import Architecture, Stage, Training
 
 T = TypeVar("T")
 Subsets = Sequence[tuple[fleet.Rows, fleet.Rows]]
-SAMPLE = 4000  # gradient steps of a network that is trained to see how long it takes
+SAMPLE = 500  # gradient steps of a network that is trained to see how long it takes
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +91,10 @@ class Plan:
     """All that a fit will train; an estimator may add what else its fit needs to know."""
 
     rounds: tuple[Round, ...]
+
+    def seconds_beside(self, threads: int) -> float:
+        """Expected time of what the fit does besides training networks."""
+        return 0.0
 
 
 Fitting = Generator[Sequence[Request], list[fleet.Fleet], T]
@@ -232,7 +236,7 @@ class Workload:
     unshared_steps : int
         The same with each network trained from its own start.
     seconds : float
-        Expected time.
+        Expected time, of all that the fits do.
     """
 
     networks: int = 0
@@ -247,7 +251,8 @@ class Workload:
 
 def estimate(plans: Sequence[Plan], *, threads: int = 1) -> Workload:
     """Workload of fits side by side; the time from training a few networks a little."""
-    return sum((_measured(requests, threads) for requests in _fleets(plans)), Workload())
+    beside = Workload(seconds=sum(plan.seconds_beside(threads) for plan in plans))
+    return sum((_measured(requests, threads) for requests in _fleets(plans)), beside)
 
 
 def _measured(requests: Sequence[Request], threads: int) -> Workload:
@@ -258,14 +263,15 @@ def _measured(requests: Sequence[Request], threads: int) -> Workload:
     alone = [fleet.planned_steps([network], subsets, batch_size) for network in networks]
     together = fleet.planned_steps(networks, subsets, batch_size)
     every = max(1, len(networks) // (4 * threads))
-    sample = [_shortened(n, SAMPLE / s) for n, s in zip(networks, alone, strict=True)][::every]
+    some = [_shortened(n, SAMPLE / s) for n, s in zip(networks, alone, strict=True)][::every]
+    few = SAMPLE * batch_size  # rows: an epoch of more would take too long
     start = time.perf_counter()
     trained = fleet.train(
         first.table.X,
         first.table.y,
         None,
-        subsets,
-        sample,
+        [(rows[:few], valid[:few]) for rows, valid in subsets],
+        some,
         architecture=first.architecture,
         training=first.training,
         threads=threads,
@@ -283,3 +289,11 @@ def _shortened(network: fleet.Network, factor: float) -> fleet.Network:
             for s in network.stages
         ),
     )
+
+
+def duration(seconds: float) -> str:
+    """``12 s``, ``3 min``, ``2 h 20 min``."""
+    if seconds < 90:
+        return f"{seconds:.0f} s" if seconds >= 1.5 else "a second"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

@@ -33,6 +33,7 @@ from mvenet.search import MVERegressorCV
 __all__ = ["CalibratedRegressor"]
 
 Array = NDArray[np.float64]
+FOLDS = 10  # of cv=None
 
 
 class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
@@ -189,7 +190,7 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
             members = [_without_fold(searched, fold) for fold in folds]
             return members, [np.flatnonzero(searched.oof_fold_ == f) for f in folds], stopped
         members, left_out = [], []
-        cv = 10 if self.cv is None else self.cv
+        cv = FOLDS if self.cv is None else self.cv
         splits = folds_of("cv", cv, X, y, seed=0)
         if not sum(len(test) for _, test in splits):
             raise ValueError(f"cv={self.cv!r} leaves no rows to calibrate by: use another.")

@@ -162,7 +162,7 @@ class MVERegressor(NetworkRegressor):
 
     def _fitting(self, table: Table, plan: Plan) -> Fitting[list[Warning]]:
         if isinstance(plan, _automatic.AutomaticPlan):
-            found = yield from _automatic.search(plan, ["networks"], threads=1)
+            found = yield from _automatic.search(plan, threads=1)
             self._set_composite(found, table)
             return []
         (request,) = plan.rounds[0].requests

@@ -232,7 +232,7 @@ n_iter_no_change, n_jobs, random_state, verbose
         self, table: Table, plan: _automatic.AutomaticPlan
     ) -> Fitting[list[Warning]]:
         threads = fleet.effective_threads(self.n_jobs)
-        found = yield from _automatic.search(plan, self._means(), threads)
+        found = yield from _automatic.search(plan, threads)
         self._set_folds(plan.folds, len(table.y))
         self.best_score_ = float(np.nanmean(found.log_density))
         self._set_composite(found, table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -16,9 +16,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
 from mvenet import metrics
-from mvenet._estimator import NetworkRegressor, fit_until_stopped
+from mvenet._estimator import NetworkRegressor, fit_until_stopped, workload
+from mvenet._plan import Workload
 from mvenet._wording import percent, verdict
-from mvenet.calibration import CalibratedRegressor
+from mvenet.calibration import FOLDS, CalibratedRegressor
 from mvenet.distributions import Distribution
 from mvenet.predictive import left_out, predictive_distribution
 from mvenet.regressor import MVERegressor
@@ -148,6 +149,7 @@ def fit_table(
     holdout: float = 0.2,
     seed: int | None = None,
     verbose: int = 0,
+    expect: Callable[[Workload], object] | None = None,
 ) -> FittedTable:
     """Fit a model to a table.
 
@@ -170,6 +172,8 @@ def fit_table(
         Share of the rows held out to evaluate, 0 for none.
     seed : int or None
     verbose : int
+    expect : callable or None
+        Told before the training what it will take: ``networks``, gradient ``steps``, ``seconds``.
 
     Returns
     -------
@@ -178,16 +182,16 @@ def fit_table(
     start = time.perf_counter()
     X, y, rows = split_target(frame, target)
     train, test = _split(len(y), holdout, seed)
-    model = Pipeline(
-        [
-            ("table", TableEncoder(target=target)),
-            ("model", _estimator(search, members, calibrate, len(train), seed, verbose)),
-        ]
-    )
+    encoder = TableEncoder(target=target)
+    estimator = _estimator(search, members, calibrate, len(train), seed, verbose)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", GridEndWarning)  # said in other words
-        stopped = fit_until_stopped(model, X[train], y[train], table__rows=rows[train])
+        encoded = encoder.fit_transform(X[train], y[train], rows[train])
+        if expect is not None:
+            expect(_expected(estimator, encoded, y[train]))
+        stopped = fit_until_stopped(estimator, encoded, y[train])
+    model = Pipeline([("table", encoder), ("model", estimator)])
     notes = [STOPPED] if stopped else []
     notes += [str(w.message) for w in told if issubclass(w.category, UserWarning)]
     networks = innermost(model[-1])
@@ -256,6 +260,18 @@ def _estimator(
 ) -> MVERegressor | MVERegressorCV | CalibratedRegressor:
     networks = _networks(search, members, n, seed, verbose)
     return CalibratedRegressor(networks) if calibrate else networks
+
+
+def _expected(
+    estimator: MVERegressor | MVERegressorCV | CalibratedRegressor, X: Array, y: Array
+) -> Workload:
+    """What a fit will take, as far as a moment of training can tell."""
+    if not isinstance(estimator, CalibratedRegressor):
+        return workload(estimator, X, y)
+    inner = workload(estimator.estimator, X, y)
+    if isinstance(estimator.estimator, MVERegressorCV):
+        return inner  # calibrated by its own folds
+    return sum([inner] * FOLDS, Workload())
 
 
 def _networks(

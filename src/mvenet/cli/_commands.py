@@ -107,6 +107,7 @@ def fit(
         fitted = workflow.fit_table(
             frame, target, search=search, members=members, calibrate=calibrate,
             holdout=holdout, seed=seed, verbose=printing.verbosity(silent),
+            expect=None if silent or dask else lambda work: printing.print_expected(work, search),
         )  # fmt: skip
     persistence.save(fitted.model, output)
     if report is not None:

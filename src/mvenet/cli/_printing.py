@@ -18,6 +18,7 @@ from mvenet._wording import readable, verdict
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mvenet._plan import Workload
     from mvenet.cli._demo import Score, Third
     from mvenet.table import TableEncoder
     from mvenet.workflow import Check, Evaluation, FittedTable
@@ -124,6 +125,15 @@ def print_columns(
     left_out = f", {without:,} without it left out" if without else ""
     table.add_row(target, "target", f"{rows:,} rows{left_out}")
     console.print(table)
+
+
+def print_expected(work: Workload, search: bool) -> None:
+    """How long a fit will take, before it starts."""
+    from mvenet._plan import duration
+
+    several = f"{work.networks:,} network{'s' * (work.networks != 1)} to train"
+    hint = " Ctrl-C keeps the best model so far." if search else ""
+    console.print(f"About {duration(work.seconds)}: {several}.{hint}")
 
 
 def print_fit(fitted: FittedTable, source: str, target: str) -> None:

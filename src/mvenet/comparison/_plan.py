@@ -44,7 +44,7 @@ class Plan:
         return (
             f"{self.folds} outer folds{done}. To do: {work.networks:,} trainings, {work.steps:,} "
             f"gradient steps (sharing what arms and penalties have in common saves {saved:.0%}), "
-            f"about {_duration(work.seconds)}."
+            f"about {_plan.duration(work.seconds)}."
         )
 
 
@@ -74,11 +74,3 @@ def plan_comparison(
         if i not in done:
             work += _plan.estimate(experiment.plans(i), threads=threads)
     return Plan(len(experiment.folds), len(done), work)
-
-
-def _duration(seconds: float) -> str:
-    """``12 s``, ``3 min``, ``2 h 20 min``."""
-    if seconds < 90:
-        return f"{seconds:.0f} s" if seconds >= 1 else "a second"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
