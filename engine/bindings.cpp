@@ -6,13 +6,16 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 
 #include "fleet.hpp"
 #include "trees.hpp"
@@ -311,16 +314,45 @@ private:
     std::vector<Scaling> scalings_;
 };
 
+// Of a table cut into steps: center and scale of its columns; column, low end and width of each
+// step; the bound of the columns.
+using Steps =
+    std::tuple<Vector<double>, Vector<double>, Rows64, Vector<double>, Vector<double>, double>;
+
+Encoding encoding_of(const Steps& steps, const std::optional<Vector<double>>& last,
+                     const Table& table) {
+    const auto& [center, scale, column, low, width, bound] = steps;
+    const auto columns = std::size_t(table.columns), n = column.shape(0);
+    if (center.shape(0) != columns || scale.shape(0) != columns || low.shape(0) != n ||
+        width.shape(0) != n || (last && std::int64_t(last->shape(0)) != table.rows))
+        throw std::invalid_argument("the steps do not fit the table");
+    for (std::size_t s = 0; s < n; ++s)
+        if (column.data()[s] < (s ? column.data()[s - 1] : 0) || column.data()[s] >= table.columns)
+            throw std::invalid_argument("the steps do not follow the table's columns");
+    return {center.data(), scale.data(), bound,  column.data(),
+            low.data(),    width.data(), int(n), last ? last->data() : nullptr};
+}
+
 template <class T>
 nb::tuple predict(const Matrix& x, const Square<T>& parameters, const Square<double>& x_mean,
                   const Square<double>& x_scale, const Vector<double>& y_mean,
                   const Vector<double>& y_scale, const std::vector<int>& mean_sizes,
                   const std::vector<int>& var_sizes, const std::string& activation,
                   double input_bound, int threads, bool deviations,
-                  const std::optional<Vector<double>>& weights, double factor) {
-    const Settings settings(x.shape(1), mean_sizes, var_sizes, activation);
-    const Table table = table_of(x);
-    const Arrays<T> arrays(settings, x.shape(1), parameters, x_mean, x_scale, y_mean, y_scale,
+                  const std::optional<Vector<double>>& weights, double factor,
+                  const std::optional<Steps>& steps, const std::optional<Vector<double>>& last) {
+    Table table = table_of(x);
+    Encoding encoding;
+    std::size_t inputs = x.shape(1);
+    if (steps) {
+        encoding = encoding_of(*steps, last, table);
+        table.encoding = &encoding;
+        inputs += std::size_t(encoding.steps) + (last ? 1 : 0);
+        if (std::isfinite(input_bound))
+            throw std::invalid_argument("networks of steps have no bound on their inputs");
+    }
+    const Settings settings(inputs, mean_sizes, var_sizes, activation);
+    const Arrays<T> arrays(settings, inputs, parameters, x_mean, x_scale, y_mean, y_scale,
                            input_bound);
     const std::size_t k = parameters.shape(0), n = x.shape(0);
     if (threads < 1) throw std::invalid_argument("threads from 1");
@@ -387,10 +419,12 @@ NB_MODULE(_engine, m) {
           "threads"_a, "record_history"_a, "progress"_a.none());
     m.def("predict", &predict<float>, nb::kw_only(), "x"_a, "parameters"_a.noconvert(), "x_mean"_a,
           "x_scale"_a, "y_mean"_a, "y_scale"_a, "mean_sizes"_a, "var_sizes"_a, "activation"_a,
-          "input_bound"_a, "threads"_a, "deviations"_a, "weights"_a.none(), "factor"_a);
+          "input_bound"_a, "threads"_a, "deviations"_a, "weights"_a.none(), "factor"_a,
+          "steps"_a.none(), "last"_a.none());
     m.def("predict", &predict<double>, nb::kw_only(), "x"_a, "parameters"_a.noconvert(), "x_mean"_a,
           "x_scale"_a, "y_mean"_a, "y_scale"_a, "mean_sizes"_a, "var_sizes"_a, "activation"_a,
-          "input_bound"_a, "threads"_a, "deviations"_a, "weights"_a.none(), "factor"_a);
+          "input_bound"_a, "threads"_a, "deviations"_a, "weights"_a.none(), "factor"_a,
+          "steps"_a.none(), "last"_a.none());
     m.def("predict_trees", &predict_trees, nb::kw_only(), "x"_a, "feature"_a, "threshold"_a,
           "right"_a, "starts"_a, "threads"_a);
     m.def("activations", [] { return activations; }, "Names of the activations.");

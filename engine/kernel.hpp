@@ -40,7 +40,7 @@ struct Shape {
 
 // What all networks of a fleet have in common.
 struct Plan {
-    int inputs = 0;  // columns of a row; a network has as many inputs, or none
+    int inputs = 0;  // of a row: its columns, or what is made of them; a network may have none
     Shape mean;
     Shape variance;
     Activation activation = Activation::elu;
@@ -65,6 +65,18 @@ struct Stage {
     double reg_var = 0.0;
 };
 
+// Inputs made of a table's columns (mvenet._steps): first each column, standardised and bent; then
+// for each step, a stretch of one column, which part of it lies below the row's value; then perhaps
+// one number more.
+struct Encoding {
+    const double *center, *scale;  // of the columns
+    double bound;
+    const std::int64_t* column;  // of each step, ascending
+    const double *low, *width;   // a step begins where the one before it in its column ends
+    int steps;
+    const double* last;  // the further number of each row, or null
+};
+
 // The caller's table, in either memory order.
 struct Table {
     const void* x;
@@ -73,7 +85,8 @@ struct Table {
     int columns;
     std::ptrdiff_t row_stride, column_stride;  // in numbers
     const double* y;
-    const double* weight;  // or null
+    const double* weight;                // or null
+    const Encoding* encoding = nullptr;  // in prediction: networks read what is made of the columns
 
     double at(std::int64_t row, int column) const {
         const std::ptrdiff_t i = row * row_stride + column * column_stride;

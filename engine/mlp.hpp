@@ -129,18 +129,21 @@ public:
     T* output(T* tape) const { return tape + layer_[layers_ - 1].value; }
 
     // `Training` keeps what backward needs; without it activations are bounded, so that no input,
-    // however far from the training rows, can overflow.
-    template <bool Training> void forward(const Block<T>& x, T* tape) const {
+    // however far from the training rows, can overflow. `begun`: the tape holds what the first
+    // layer's activations are given.
+    template <bool Training> void forward(const Block<T>& x, T* tape, bool begun = false) const {
         const T* input = x.unit_major;
         for (int l = 0; l < layers_; ++l) {
             const Layer<T>& layer = layer_[l];
-            Product<T> p;
-            p.rows = layer.out, p.vectors = x.vectors, p.k = layer.in;
-            p.a = layer.weight, p.a_m = layer.stride, p.a_k = 1;
-            p.b = input, p.b_k = block_rows;
-            p.c = tape + layer.value, p.c_m = block_rows;
-            p.bias = layer.bias;
-            multiply(p);
+            if (l > 0 || !begun) {
+                Product<T> p;
+                p.rows = layer.out, p.vectors = x.vectors, p.k = layer.in;
+                p.a = layer.weight, p.a_m = layer.stride, p.a_k = 1;
+                p.b = input, p.b_k = block_rows;
+                p.c = tape + layer.value, p.c_m = block_rows;
+                p.bias = layer.bias;
+                multiply(p);
+            }
             if (l + 1 < layers_) switch (activation_) {
 #define MVENET_CASE(id, name) \
     case Activation::id: apply<Activation::id, Training>(layer, x.vectors, tape); break;

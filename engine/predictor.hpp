@@ -9,38 +9,22 @@
 #include "link.hpp"
 #include "mlp.hpp"
 #include "standardise.hpp"
+#include "steps.hpp"
 
 namespace mvenet::MVENET_ISA {
 
-template <class T> class Predictor {
+// Rows of a table, standardised for one network after the other.
+template <class T> class PlainReader {
 public:
-    Predictor(const Plan& plan, const Ensemble<T>& networks, const Table& table, std::int64_t start,
-              std::int64_t n)
+    PlainReader(const Plan& plan, const Ensemble<T>& networks, const Table& table,
+                std::int64_t start, std::int64_t n)
         : networks_(networks), table_(table), start_(start), n_(n), inputs_(plan.inputs),
           blocks_(int((n + block_rows - 1) / block_rows)),
           x_(arena_.array<T>(std::ptrdiff_t(plan.inputs) * block_rows)),
-          block_(arena_.array<Block<T>>(blocks_)), gather_(plan.inputs, blocks_, arena_),
-          mean_(plan.mean, plan.activation, false, arena_),
-          variance_(plan.variance, plan.activation, false, arena_),
-          mean_tape_(arena_.array<T>(mean_.tape())),
-          variance_tape_(arena_.array<T>(variance_.tape())) {}
+          block_(arena_.array<Block<T>>(blocks_)), gather_(plan.inputs, blocks_, arena_) {}
 
-    void run(const Listener& listener) {
-        for (std::int64_t k = 0; k < networks_.size; ++k) {
-            prepare(k);
-            variance_.borrow(mean_.borrow(networks_.parameters[k]));
-            for (int b = 0; b < blocks_; ++b) {
-                mean_.template forward<false>(block_[b], mean_tape_);
-                if (listener.deviations)
-                    variance_.template forward<false>(block_[b], variance_tape_);
-                tell(k, b, listener);
-            }
-        }
-    }
-
-private:
     // The rows as the network sees them; networks trained on the same rows see the same.
-    void prepare(std::int64_t k) {
+    void prepare(std::int64_t k, const Perceptron<T>&, const Perceptron<T>&) {
         const auto same = [&](const double* a, const double* b) {
             return __builtin_memcmp(a, b, sizeof(double) * std::size_t(inputs_)) == 0;
         };
@@ -51,11 +35,52 @@ private:
         Rows<T> data;
         data.x = x_;
         for (int b = 0; b < blocks_; ++b) {
-            standardise<T>(table_, now, nullptr, first(b), rows(b), x_);
-            block_[b] = gather_(b, data, nullptr, 0, rows(b));
+            const std::int64_t at = std::int64_t(b) * block_rows, left = n_ - at;
+            const int count = int(left < block_rows ? left : block_rows);
+            standardise<T>(table_, now, nullptr, start_ + at, count, x_);
+            block_[b] = gather_(b, data, nullptr, 0, count);
+        }
+    }
+    void forward(bool, const Perceptron<T>& net, int b, int, T* tape) const {
+        net.template forward<false>(block_[b], tape);
+    }
+
+private:
+    Arena arena_;
+    const Ensemble<T>& networks_;
+    const Table& table_;
+    std::int64_t start_, n_;
+    int inputs_, blocks_;
+    T* x_;
+    Block<T>* block_;
+    Gatherer<T> gather_;
+};
+
+template <class T, class Reader> class Predictor {
+public:
+    Predictor(const Plan& plan, const Ensemble<T>& networks, const Table& table, std::int64_t start,
+              std::int64_t n)
+        : networks_(networks), start_(start), n_(n),
+          blocks_(int((n + block_rows - 1) / block_rows)), reader_(plan, networks, table, start, n),
+          mean_(plan.mean, plan.activation, false, arena_),
+          variance_(plan.variance, plan.activation, false, arena_),
+          mean_tape_(arena_.array<T>(mean_.tape())),
+          variance_tape_(arena_.array<T>(variance_.tape())) {}
+
+    void run(const Listener& listener) {
+        for (std::int64_t k = 0; k < networks_.size; ++k) {
+            variance_.borrow(mean_.borrow(networks_.parameters[k]));
+            reader_.prepare(k, mean_, variance_);
+            for (int b = 0; b < blocks_; ++b) {
+                reader_.forward(false, mean_, b, rows(b), mean_tape_);
+                if (listener.deviations)
+                    reader_.forward(true, variance_, b, rows(b), variance_tape_);
+                tell(k, b, listener);
+            }
         }
     }
 
+private:
     void tell(std::int64_t k, int b, const Listener& listener) {
         double mean[block_rows], deviation[block_rows];
         for (int r = 0; r < rows(b); r += lanes<T>) {
@@ -84,12 +109,9 @@ private:
 
     Arena arena_;
     const Ensemble<T>& networks_;
-    const Table& table_;
     std::int64_t start_, n_;
-    int inputs_, blocks_;
-    T* x_;
-    Block<T>* block_;
-    Gatherer<T> gather_;
+    int blocks_;
+    Reader reader_;
     Perceptron<T> mean_, variance_;
     T *mean_tape_, *variance_tape_;
 };
@@ -97,7 +119,10 @@ private:
 template <class T>
 void predict(const Plan& plan, const Ensemble<T>& networks, const Table& table, std::int64_t start,
              std::int64_t n, const Listener& listener) {
-    Predictor<T>(plan, networks, table, start, n).run(listener);
+    if (table.encoding)
+        Predictor<T, StepReader<T>>(plan, networks, table, start, n).run(listener);
+    else
+        Predictor<T, PlainReader<T>>(plan, networks, table, start, n).run(listener);
 }
 
 }  // namespace mvenet::MVENET_ISA

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -29,6 +31,8 @@ from mvenet._estimator import described, fit_together
 from mvenet._plan import Plan, planned_steps
 from mvenet._steps import Steps
 from mvenet._trees import Forest
+from mvenet.fleet import Networks
+from mvenet.recipes import Architecture
 
 RNG = np.random.default_rng(0)
 
@@ -73,6 +77,43 @@ def test_steps_of_constant_binary_and_many_columns():
     assert np.bincount(steps.column, minlength=3)[:2].tolist() == [0, 1]
     assert np.isfinite(steps.encode(x)).all()
     assert Steps.of(RNG.normal(size=(30, 700))).encode(np.zeros((2, 700))).shape[1] <= 1_400
+
+
+@pytest.mark.parametrize("hidden", [(), (5,), (40, 20), (70, 3)])
+@pytest.mark.parametrize("further", [False, True])
+def test_the_engine_reads_steps_as_they_are_written_down(hidden, further):
+    rng = np.random.default_rng(7)
+    x = np.column_stack([rng.normal(size=(90, 3)), np.ones(90), rng.integers(0, 3, 90)])
+    steps = Steps.of(x)
+    x[0], x[1], x[2] = 1e300, -1e9, steps.low[:5]  # far away, and where steps meet
+    last = 1e6 + rng.normal(size=90) if further else None
+    z = steps.bounded(x).astype(np.float64)
+    parts = np.clip((x[:, steps.column] - steps.low) / steps.width, 0, 1)
+    written = np.column_stack([z, parts, *([last] if further else [])])
+    architecture = Architecture(hidden, hidden, "silu")
+    inputs, several = written.shape[1], 3
+    sizes = [list(pairwise(part)) for part in architecture.sizes(inputs)]
+    count = sum((a + 1) * b for pairs in sizes for a, b in pairs)
+    mean = written[10:].mean(axis=0) + 0.01 * rng.normal(size=(several, inputs))
+    networks = Networks(
+        architecture,
+        0.2 * rng.normal(size=(several, count)),
+        mean,
+        np.maximum(written[10:].std(axis=0), 0.1) * rng.uniform(0.9, 1.1, (several, inputs)),
+        rng.normal(size=several),
+        rng.uniform(1, 2, several),
+    )
+    expected = networks.predict(written)
+    told = networks.predict(x, steps=steps, last=last)
+    assert_allclose(told, expected, rtol=2e-6, atol=2e-6)  # columns are written in float32
+    single = replace(networks, parameters=networks.parameters.astype(np.float32))
+    told = single.predict(x, steps=steps, last=last)
+    assert_allclose(told, expected, rtol=5e-5, atol=5e-5)
+    assert_array_equal(told, single.predict(x, 2, steps=steps, last=last))
+    for row in (0, 2, 33, 89):  # alone as among others
+        at = slice(row, row + 1)
+        alone = single.predict(x[at], steps=steps, last=None if last is None else last[at])
+        assert_array_equal(np.array(alone)[..., 0], np.array(told)[..., row])
 
 
 def test_a_forest_is_scikit_learns(tmp_path):

@@ -433,8 +433,12 @@ def test_files_of_every_format_load_and_predict_the_same(file: Path) -> None:
     if "low" in wanted:
         predicted["low"], predicted["high"] = model.predict_interval(given, 0.8).T
     assert predicted.keys() == wanted.keys()
-    # The order in which members are summed is not a promise, their numbers are.
-    tolerance = 1e-13 if _engine.instruction_set() == expected["instruction_set"] else 1e-4
+    # The order in which members are summed is not a promise, their numbers are; of steps, whose
+    # weights the engine adds up in single precision, not the last digits either.
+    stepped = any(word in file.stem for word in ("automatic", "calibrated-search"))
+    tolerance = 2e-6 if stepped else 1e-13
+    if _engine.instruction_set() != expected["instruction_set"]:
+        tolerance = 1e-4
     for part, values in wanted.items():
         assert_allclose(predicted[part], values, rtol=tolerance, atol=tolerance)
 

@@ -176,22 +176,23 @@ class Composite:
 
     def _components(self, X: NDArray[Any], threads: int) -> tuple[Array, Array, Array]:
         """Mean and standard deviation by each noise, (noises, n); variance of the blended mean."""
-        inputs = {False: X, True: self.steps.encode(X)}
+        steps = {False: None, True: self.steps}
         said = {
-            number: noise.networks.predict(inputs[noise.encoded], threads)
+            number: noise.networks.predict(X, threads, steps=steps[noise.encoded])
             for number, noise in enumerate(self.noises)
             if noise.joint
         }
-        blended, disagreement = self._blend(X, inputs, said, threads)
+        blended, disagreement = self._blend(X, said, threads)
         centres, deviations = (np.empty((len(self.noises), len(X))) for _ in range(2))
         for number, noise in enumerate(self.noises):
             mean = blended
             if noise.joint:
                 means, stds = said[number]
                 mean = np.clip(means.mean(axis=0), *self.limits)
+            elif noise.encoded:
+                stds = noise.networks.predict(X, threads, steps=self.steps, last=blended)[1]
             else:
-                columns = np.column_stack([inputs[noise.encoded], blended])
-                stds = noise.networks.predict(columns, threads)[1]
+                stds = noise.networks.predict(np.column_stack([X, blended]), threads)[1]
             centres[number] = mean
             deviations[number] = np.exp(noise.shape.applied(np.log(stds).mean(axis=0)))
         return centres, deviations, disagreement
@@ -201,11 +202,7 @@ class Composite:
         return self.range.ignorance(X) * self.unknown_std**2
 
     def _blend(
-        self,
-        X: NDArray[Any],
-        inputs: dict[bool, NDArray[Any]],
-        said: dict[int, tuple[Array, Array]],
-        threads: int,
+        self, X: NDArray[Any], said: dict[int, tuple[Array, Array]], threads: int
     ) -> tuple[Array, Array]:
         """Blended mean, and its variance over the folds' networks."""
         within = self.range.within(X)
@@ -214,7 +211,8 @@ class Composite:
             if isinstance(mean, MeanOfNoise):
                 each = each + share * said[mean.number][0]
             elif isinstance(mean, NetworkMean):
-                each = each + share * mean.networks.predict(inputs[mean.encoded], threads)[0]
+                steps = self.steps if mean.encoded else None
+                each = each + share * mean.networks.predict(X, threads, steps=steps)[0]
             elif isinstance(mean, Forest):
                 each = each + share * mean.predict(within, threads)
             else:

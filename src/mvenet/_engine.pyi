@@ -60,6 +60,16 @@ def predict(
     deviations: bool,
     weights: NDArray[np.float64] | None,
     factor: float,
+    steps: tuple[
+        NDArray[np.float64],
+        NDArray[np.float64],
+        NDArray[np.int64],
+        NDArray[np.float64],
+        NDArray[np.float64],
+        float,
+    ]
+    | None,
+    last: NDArray[np.float64] | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]: ...
 def predict_trees(
     *,

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mvenet import _engine
+from mvenet._steps import BOUND, Steps
 from mvenet.recipes import Architecture, Stage, Training
 
 __all__ = [
@@ -108,12 +109,23 @@ class Networks:
         return Networks(self.architecture, *(np.ascontiguousarray(a[index]) for a in arrays))
 
     def predict(
-        self, X: NDArray[Any], threads: int = 1
+        self,
+        X: NDArray[Any],
+        threads: int = 1,
+        *,
+        steps: Steps | None = None,
+        last: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Means and standard deviations in units of y, each of shape (K, n_rows)."""
-        means, stds = self._predict(X, threads, deviations=True, weights=None, factor=1.0)
-        assert stds is not None
-        return means, stds
+        """Means and standard deviations in units of y, each of shape (K, n_rows).
+
+        With ``steps`` the networks read ``steps.encode(X)``, which the engine does without writing
+        it down, and with it ``last``, one more column of shape (n_rows,).
+        """
+        told = self._predict(
+            X, threads, deviations=True, weights=None, factor=1.0, steps=steps, last=last
+        )
+        assert told[1] is not None
+        return told[0], told[1]
 
     def moments(
         self,
@@ -149,9 +161,18 @@ class Networks:
         return self._predict(X, threads, deviations=std, weights=shares, factor=factor)
 
     def _predict(
-        self, X: NDArray[Any], threads: int, **options: Any
+        self,
+        X: NDArray[Any],
+        threads: int,
+        steps: Steps | None = None,
+        last: NDArray[np.float64] | None = None,
+        **options: Any,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        mean_sizes, var_sizes = self.architecture.sizes(X.shape[1])
+        mean_sizes, var_sizes = self.architecture.sizes(self.x_mean.shape[1])
+        encoding = None
+        if steps is not None:
+            s = steps
+            encoding = (s.center, s.scale, s.column, s.low, s.width, BOUND)
         return _engine.predict(
             x=_regular(X),
             parameters=self.parameters,
@@ -164,6 +185,8 @@ class Networks:
             activation=self.architecture.activation,
             input_bound=self.architecture.input_bound,
             threads=threads,
+            steps=encoding,
+            last=last,
             **options,
         )
 

@@ -31,7 +31,7 @@ def check_composite(composite: Any, d: int) -> None:
         check_fields(noise, Noise)
         flags = type(noise.encoded) is bool and type(noise.joint) is bool
         require(flags, "has noise of no known kind")
-        _check_networks(noise.networks, columns[noise.encoded] + (not noise.joint))
+        _check_networks(noise, columns[noise.encoded] + (not noise.joint))
         check_fields(noise.shape, Shape)
         numbers = [_number(getattr(noise.shape, name)) for name in vars(noise.shape)]
         require(all(numbers) and noise.shape.low <= noise.shape.high, "has noise of no shape")
@@ -49,7 +49,7 @@ def _check_mean(mean: Any, d: int, columns: dict[bool, int], noises: tuple[Noise
     if isinstance(mean, NetworkMean):
         check_fields(mean, NetworkMean)
         require(type(mean.encoded) is bool, "has a mean of no known kind")
-        _check_networks(mean.networks, columns[mean.encoded])
+        _check_networks(mean, columns[mean.encoded])
         return {len(mean.networks)}
     if isinstance(mean, MeanOfNoise):
         known = type(mean.number) is int and 0 <= mean.number < len(noises)
@@ -64,9 +64,12 @@ def _check_mean(mean: Any, d: int, columns: dict[bool, int], noises: tuple[Noise
     return set()  # another estimator: its type is on the list of what may be built
 
 
-def _check_networks(networks: Any, inputs: int) -> None:
+def _check_networks(owner: NetworkMean | Noise, inputs: int) -> None:
+    networks = owner.networks
     check_networks(networks)
     require(networks.x_mean.shape[1] == inputs, "has networks for another number of features")
+    free = math.isinf(networks.architecture.input_bound)
+    require(free or not owner.encoded, "has networks of steps with a bound on their inputs")
 
 
 def _check_steps(steps: Any, d: int) -> int:
@@ -77,6 +80,7 @@ def _check_steps(steps: Any, d: int) -> int:
     require(len(shape) == 1, "has steps that are no list")
     _array(steps.column, shape, "column", dtype="<i8", least=0)
     require(not len(steps.column) or steps.column.max() < d, "has steps of a column too many")
+    require((np.diff(steps.column) >= 0).all(), "has steps that do not follow the columns")
     _array(steps.low, shape, "low")
     _array(steps.width, shape, "width", above=0.0)
     return len(steps.column)
