@@ -145,7 +145,6 @@ def test_help_and_version(run):
         (["predict", "m", "x.csv", "-o", "o.csv", "--interval", "nan"], "--interval: nan must lie"),
         (["predict", "m", "x.csv", "-o", "o.csv", "--interval", "text"], "--interval.*number"),
         (["predict", "m", "x.csv", "-o", "o.csv", "--quantile", "90"], "--quantile: 90 must lie"),
-        (["predict", "m", "x.csv", "-o", "o.parquet"], "--output: o.parquet would be CSV"),
     ],
 )
 def test_typing_errors_are_one_line_and_code_2(run, tmp_path, monkeypatch, arguments, reason):
@@ -361,6 +360,27 @@ def test_parquet_gives_what_csv_gives(run, here):
     first, second = (json.loads(run("fit", f"new.{name}", *command).out)["held_out"]
                      for name in ("csv", "parquet"))  # fmt: skip
     assert first == second
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_predictions_in_files_that_know_their_types(run, here, ending):
+    frame = houses(20, seed=5)
+    frame.loc[3, "size"] = np.nan
+    frame.to_csv("new.csv", index=False)
+    run("predict", "houses.mve", "new.csv", "-o", "out.csv", "--interval", 0.9)
+    ran = run("predict", "houses.mve", "new.csv", "-o", f"out.{ending}", "--interval", 0.9)
+    assert ran.code == 0 and "20 rows in" in ran.out
+    made = pl.read_parquet("out.parquet") if ending == "parquet" else pl.read_ipc("out.arrow")
+    expected = pd.read_csv("out.csv")
+    assert made.columns == list(expected.columns)
+    for name in ("size", "rooms", "price", "mean", "std", "low_90", "high_90"):
+        assert made.schema[name] == pl.Float64
+        np.testing.assert_allclose(made[name].to_numpy(), expected[name], rtol=1e-15)
+    assert made["size"].null_count() == 1 and made["town"].to_list() == expected["town"].to_list()
+    (here / "new.csv").write_text("size\n1\n")
+    ran = run("predict", "houses.mve", "new.csv", "-o", f"other.{ending}")
+    assert ran.code == 1 and ran.err.startswith("Error: The table lacks the column(s) ")
+    assert f"other.{ending}" not in os.listdir() and not list(here.glob(".*"))
 
 
 def test_whoever_reads_our_output_may_stop(here):

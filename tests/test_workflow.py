@@ -75,6 +75,23 @@ def test_the_evaluation_is_of_the_rows_held_out(fitted):
     assert_allclose(e.dist.std, std, rtol=1e-12)
 
 
+def test_a_log_scale_keeps_every_quantile_above_zero(monkeypatch):
+    monkeypatch.setattr(workflow, "MVERegressor", MVERegressor)  # with no setting of its own
+    frame = houses(80)
+    frame["price"] = np.exp(np.random.default_rng(0).normal(size=80))
+    on_log = fit_table(frame, "price", search=False, log=True, seed=0)
+    plain = fit_table(frame, "price", search=False, log=False, seed=0)
+    assert on_log.evaluation.dist.ppf(1e-6).min() > 0 > plain.evaluation.dist.ppf(0.05).min()
+    assert "below zero, where price never is: --log keeps them above." in plain.notes[-1]
+    assert not any("below zero" in note for note in on_log.notes)
+    assert "of the logarithm" in workflow.model_in_words(on_log.networks)
+    with pytest.raises(ValueError, match="drop one"):
+        fit_table(frame, "price", members=2, log=True)
+    frame.loc[4, "price"] = 0
+    with pytest.raises(ValueError, match=r"--log needs .* positive everywhere, and price holds 0"):
+        fit_table(frame, "price", log=True)
+
+
 def test_scores_and_coverage():
     rng = np.random.default_rng(0)
     y, dist = rng.normal(size=50), Normal(rng.normal(size=50) / 3, np.full(50, 1.2))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -24,11 +25,19 @@ from mvenet.distributions import Distribution
 from mvenet.predictive import left_out, predictive_distribution
 from mvenet.regressor import MVERegressor
 from mvenet.search import GridEndWarning, MVERegressorCV
-from mvenet.table import Drift, TableEncoder, chunks, drifts, split_target, write
+from mvenet.table import (
+    COLUMNAR,
+    Drift,
+    TableEncoder,
+    chunks,
+    drifts,
+    split_target,
+    with_numbers,
+    write,
+    write_columnar,
+)
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mvenet.table._files import Progress
 
 __all__ = [
@@ -146,6 +155,7 @@ def fit_table(
     search: bool = True,
     members: int | None = None,
     calibrate: bool = False,
+    log: bool | None = None,
     holdout: float = 0.2,
     seed: int | None = None,
     verbose: int = 0,
@@ -168,6 +178,9 @@ def fit_table(
         over the penalties of networks alone.
     calibrate : bool
         Make intervals conformal by rows that the folds left out.
+    log : bool or None
+        Model the target's logarithm, so that no prediction is below zero; None lets the rows left
+        out decide.
     holdout : float
         Share of the rows held out to evaluate, 0 for none.
     seed : int or None
@@ -183,7 +196,10 @@ def fit_table(
     X, y, rows = split_target(frame, target)
     train, test = _split(len(y), holdout, seed)
     encoder = TableEncoder(target=target)
-    estimator = _estimator(search, members, calibrate, len(train), seed, verbose)
+    if log:
+        _refuse_log(y, target, members)
+    networks = _networks(search, members, log, len(train), random_state=seed, verbose=verbose)
+    estimator = CalibratedRegressor(networks) if calibrate else networks
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", GridEndWarning)  # said in other words
@@ -194,15 +210,17 @@ def fit_table(
     model = Pipeline([("table", encoder), ("model", estimator)])
     notes = [STOPPED] if stopped else []
     notes += [str(w.message) for w in told if issubclass(w.category, UserWarning)]
-    networks = innermost(model[-1])
-    notes += [*_ends(networks.penalties_, target)] if search else []
+    fitted = innermost(estimator)
+    notes += [*_ends(fitted.penalties_, target)] if search else []
     notes += _warned(y, target)
     evaluation = None
     named = X.with_columns(pl.Series(target, y))
     if len(test):
         evaluation = _evaluated(model, X[test], y[test], rows[test])
     elif search:
-        evaluation = judge(y, left_out(networks), rows)
+        evaluation = judge(y, left_out(fitted), rows)
+    if evaluation is not None and members is None:
+        notes += _below_zero(y, evaluation.dist, target)
     return FittedTable(
         model,
         evaluation,
@@ -250,16 +268,25 @@ def _warned(y: Array, target: str) -> list[str]:
     return []
 
 
-def _estimator(
-    search: bool,
-    members: int | None,
-    calibrate: bool,
-    n: int,
-    seed: int | None,
-    verbose: int,
-) -> MVERegressor | MVERegressorCV | CalibratedRegressor:
-    networks = _networks(search, members, n, seed, verbose)
-    return CalibratedRegressor(networks) if calibrate else networks
+def _below_zero(y: Array, dist: Distribution, target: str) -> list[str]:
+    """A word if many intervals reach where the target never is."""
+    share = float(np.mean(dist.interval(0.9)[:, 0] < 0))
+    if share < 0.05 or not (y > 0).all():
+        return []
+    return [
+        f"{share:.0%} of the 90 % intervals reach below zero, where {target} never is: --log keeps "
+        "them above."
+    ]
+
+
+def _refuse_log(y: Array, target: str, members: int | None) -> None:
+    if not (y > 0).all():
+        raise ValueError(
+            f"--log needs a target that is positive everywhere, and {target} holds {y.min():g}: "
+            "leave --log away, or add a constant to the column."
+        )
+    if members is not None:
+        raise ValueError("--members trains the paper's networks, which know no --log: drop one.")
 
 
 def _expected(
@@ -275,17 +302,15 @@ def _expected(
 
 
 def _networks(
-    search: bool, members: int | None, n: int, seed: int | None, verbose: int
+    search: bool, members: int | None, log: bool | None, n: int, **common: Any
 ) -> MVERegressor | MVERegressorCV:
-    common: dict[str, Any] = {"random_state": seed, "verbose": verbose}
-    if not search:
-        if members is None:
-            return MVERegressor(**common)
-        return MVERegressor(strategy="warmup", n_members=members, **common)
-    if n < 4:
+    if search and n < 4:
         raise ValueError(f"{n} rows are too few for a search: use more rows, or --no-search.")
     if members is None:
-        return MVERegressorCV(**common)
+        scale = {None: "auto", True: "log", False: "identity"}[log]
+        return (MVERegressorCV if search else MVERegressor)(target=scale, **common)
+    if not search:
+        return MVERegressor(strategy="warmup", n_members=members, **common)
     return MVERegressorCV(
         PENALTIES,
         PENALTIES,
@@ -456,15 +481,15 @@ def predictions(
 def predict_file(
     model: Pipeline,
     data: str | Path,
-    output: BinaryIO,
+    output: BinaryIO | Path,
     *,
     intervals: Sequence[float] = (),
     quantiles: Sequence[float] = (),
     header_rows: int = 1,
-    separator: str = ",",
+    form: str = ".csv",
     progress: Progress | None = None,
 ) -> int:
-    """Add predictions to a table of any length, part by part, and write it as CSV.
+    """Add predictions to a table of any length, part by part, and write it.
 
     Parameters
     ----------
@@ -472,10 +497,12 @@ def predict_file(
         As made by :func:`fit_table`.
     data : str or path
         As :func:`mvenet.table.read` takes it.
-    output : file opened for bytes
+    output : file opened for bytes, or path
+        A path for Parquet and Arrow, in which columns of numbers are numbers.
     intervals, quantiles : sequence of float in (0, 1)
     header_rows : int
-    separator : str
+    form : str
+        Ending of the kind of file: ``.csv``, ``.tsv``, ``.parquet``, ``.arrow``.
     progress : callable or None
         Told the share that was read.
 
@@ -484,12 +511,20 @@ def predict_file(
     int
         Rows written.
     """
-    done = 0
     decimal = model[0].named("number")
-    for part in chunks(data, decimal, header_rows=header_rows, progress=progress):
-        rows = np.arange(part.first, part.first + len(part.values))
-        added = predictions(model, part.values, intervals, quantiles, rows)
-        out = part.shown.hstack(added)
-        write(out, output, header=not done, separator=separator)
+    wanted = [*decimal, target_of(model)]
+
+    def parts() -> Iterator[pl.DataFrame]:
+        for part in chunks(data, decimal, header_rows=header_rows, progress=progress):
+            rows = np.arange(part.first, part.first + len(part.values))
+            added = predictions(model, part.values, intervals, quantiles, rows)
+            shown = with_numbers(part.shown, wanted, rows) if form in COLUMNAR else part.shown
+            yield shown.hstack(added)
+
+    if isinstance(output, Path):
+        return write_columnar(parts(), output, form)
+    done = 0
+    for out in parts():
+        write(out, output, header=not done, separator="\t" if form == ".tsv" else ",")
         done += len(out)
     return done

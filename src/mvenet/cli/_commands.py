@@ -73,7 +73,8 @@ def fit(
     target: Annotated[str, typer.Option(help="Column to predict.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to save the model.")],
     search: Annotated[
-        bool, typer.Option(help="Choose both penalties by cross-validation; --no-search is faster.")
+        bool,
+        typer.Option(help="Let folds find the best model; --no-search is faster."),
     ] = True,
     members: Annotated[
         int | None, typer.Option(min=1, help="Networks for each fold; without a search in all.")
@@ -81,6 +82,13 @@ def fit(
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Intervals that hold, by rows the folds left out.")
     ] = False,
+    log: Annotated[
+        bool | None,
+        typer.Option(
+            "--log/--no-log",
+            help="Model the target's logarithm: nothing below zero. Else the evidence decides.",
+        ),
+    ] = None,
     holdout: Annotated[
         float, typer.Option(min=0, max=0.9, help="Share of the rows kept to check the model by.")
     ] = 0.2,
@@ -106,7 +114,7 @@ def fit(
     with _distributed.on_dask(dask):
         fitted = workflow.fit_table(
             frame, target, search=search, members=members, calibrate=calibrate,
-            holdout=holdout, seed=seed, verbose=printing.verbosity(silent),
+            log=log, holdout=holdout, seed=seed, verbose=printing.verbosity(silent),
             expect=None if silent or dask else lambda work: printing.print_expected(work, search),
         )  # fmt: skip
     persistence.save(fitted.model, output)
@@ -129,7 +137,9 @@ def fit(
 def predict(
     model: Model,
     data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="CSV to write; - prints.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="CSV, Parquet or Arrow to write; - prints CSV.")
+    ],
     interval: Annotated[
         list[float] | None, typer.Option(help="Central interval to add, such as 0.9; repeatable.")
     ] = None,
@@ -153,30 +163,32 @@ def predict(
     printed = str(output) == "-"
     if not printed:
         _check_places([output], [data, model])
-    ending = output.suffix.lower()
-    if ending in (".parquet", ".pq", ".arrow", ".feather", ".ipc"):
-        raise typer.BadParameter(f"{output} would be CSV: name it .csv", param_hint="--output")
     with busy(f"loading {model.name}", quiet or as_json or printed):
-        from mvenet import persistence, workflow
+        from mvenet import persistence, table, workflow
 
         loaded = persistence.load(model)
     workflow.target_of(loaded)
     start = time.perf_counter()
 
-    def predict_into(file: BinaryIO) -> int:
+    form = output.with_suffix("").suffix if output.suffix.lower() == ".gz" else output.suffix
+
+    def predict_into(place: BinaryIO | Path) -> int:
         with progress_bar("predicting", quiet or as_json or printed) as bar:
             return workflow.predict_file(
-                loaded, data, file, intervals=interval or (), quantiles=quantile or (),
-                header_rows=header_rows, separator="\t" if ".tsv" in output.suffixes else ",",
-                progress=bar,
+                loaded, data, place, intervals=interval or (), quantiles=quantile or (),
+                header_rows=header_rows, form=form.lower(), progress=bar,
             )  # fmt: skip
 
     if printed:
         predict_into(printing.stdout_bytes())
         return
-    opened: Any = gzip.open if ending == ".gz" else open
-    with _atomic.replacing(output) as fresh, opened(fresh, "wb") as file:
-        rows = predict_into(file)
+    opened: Any = gzip.open if output.suffix.lower() == ".gz" else open
+    with _atomic.replacing(output) as fresh:
+        if form.lower() in table.COLUMNAR:
+            rows = predict_into(fresh)
+        else:
+            with opened(fresh, "wb") as file:
+                rows = predict_into(file)
     seconds = time.perf_counter() - start
     if as_json:
         print_json({"output": str(output), "rows": rows, "seconds": seconds})

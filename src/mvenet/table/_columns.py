@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,6 +170,13 @@ def numbers(series: pl.Series, rows: NDArray[Any]) -> Array:
             "it, or leave it empty."
         )
     return made
+
+
+def with_numbers(frame: pl.DataFrame, names: Collection[str], rows: NDArray[Any]) -> pl.DataFrame:
+    """The table with these of its columns as numbers, null where missing, if they were text."""
+    texts = [name for name in names if frame.schema.get(name) == pl.String]
+    made = (pl.Series(name, numbers(frame[name], rows), nan_to_null=True) for name in texts)
+    return frame.with_columns(made)
 
 
 def _refuse_words(

@@ -1,4 +1,4 @@
-"""Reading CSV, Parquet and Arrow as people write them, whole or part by part, and writing CSV.
+"""Reading CSV, Parquet and Arrow as people write them, whole or part by part, and writing them.
 
 Cells of a text file are text: what they stand for is the encoder's business, and so cannot depend
 on the rows that happen to be read together. polars reads; what is here finds out how a file is
@@ -12,6 +12,7 @@ import csv
 import difflib
 import gzip
 import io
+import itertools
 import os
 import re
 import sys
@@ -27,6 +28,10 @@ from mvenet.table._sniffing import DECIMAL_COMMA, Format, any_cell_size, sniff
 BLOCK = 16 << 20  # bytes of a text file that are in memory at a time
 CHUNK_ROWS, CHUNK_CELLS = 200_000, 2_000_000  # the same for Parquet and Arrow
 SAMPLE = 1 << 20  # bytes looked at to find out how a file is written
+
+# Files that know the types of their columns, by the ending of their names.
+COLUMNAR = {".parquet": pl.scan_parquet, ".pq": pl.scan_parquet, ".arrow": pl.scan_ipc,
+            ".feather": pl.scan_ipc, ".ipc": pl.scan_ipc}  # fmt: skip
 
 Progress = Callable[[float], object]
 
@@ -142,6 +147,27 @@ def write(frame: pl.DataFrame, file: BinaryIO, *, header: bool, separator: str =
         left = left[file.write(left) :]
 
 
+def write_columnar(parts: Iterator[pl.DataFrame], place: Path, ending: str) -> int:
+    """Write rows as Parquet or Arrow, by the ending of its name, part by part.
+
+    The parts must be of one kind. Returns the number of rows.
+    """
+    from polars.io.plugins import register_io_source
+
+    first = next(parts)
+    done = 0
+
+    def source(*_: Any) -> Iterator[pl.DataFrame]:
+        nonlocal done
+        for part in itertools.chain([first], parts):
+            done += len(part)
+            yield part
+
+    lazy = register_io_source(source, schema=first.schema)
+    (lazy.sink_parquet if COLUMNAR[ending] is pl.scan_parquet else lazy.sink_ipc)(place)
+    return done
+
+
 _PLAIN_NUMBER = r"\s*[-+]?\d+(?:[eE][-+]?\d+)?\s*"
 
 
@@ -155,8 +181,7 @@ def _parts(
 ) -> Iterator[tuple[pl.DataFrame, Format | None]]:
     """Rows of a file, and how it is written if it is text."""
     place = Path(path)
-    columnar = {".parquet": pl.scan_parquet, ".pq": pl.scan_parquet, ".arrow": pl.scan_ipc,
-                ".feather": pl.scan_ipc, ".ipc": pl.scan_ipc}.get(place.suffix.lower())  # fmt: skip
+    columnar = COLUMNAR.get(place.suffix.lower())
     if columnar is not None:
         for frame in _columnar(place, columnar, progress):
             yield frame, None
