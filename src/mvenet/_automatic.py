@@ -2,9 +2,9 @@
 
 0. Scale: networks that learn mean and variance together, the paper's way after a warm-up; if y is
    positive and skewed, of y and of log y, and the rows left out decide between the two.
-1. Means: networks on plain and on encoded columns with several penalties, a linear model, trees and
-   any regressor of the user's, each predicting the rows that its folds left out; blended by least
-   squares on those rows.
+1. Means: networks on plain and on encoded columns with several penalties; where the weakest was the
+   best, others with still weaker ones, trained for longer; a linear model, trees and any regressor
+   of the user's. Each predicts the rows that its folds left out; blended by least squares on those.
 2. Noise: networks trained on the blend's residuals *of rows left out*, which are as large as on new
    rows, with the blended mean as a further column; beside those that learned both together.
 3. Shape and weights: :mod:`mvenet._stack`.
@@ -36,6 +36,9 @@ Length = tuple[int, int, int]  # epochs, least and most gradient steps: see reci
 
 TARGETS = ("auto", "identity", "log")
 LEARNING_RATE = 1e-2
+WORTH_MORE = (
+    0.92  # a weaker penalty is tried if the weakest's error is below so much of the others'
+)
 MOST_ROWS = 50_000  # that shape and weights are fitted on
 
 
@@ -49,6 +52,7 @@ class Family:
     hidden_var: tuple[int, ...] | None
     stages: tuple[tuple[Mode, Length], ...]
     penalties: tuple[tuple[float, float], ...]
+    start: int = 0
 
     @property
     def uses(self) -> tuple[bool, bool]:
@@ -67,7 +71,7 @@ class Family:
             fleet.Network(tuple(self._stages(len(rows), size, *pair)), seed, fold)
             for pair in self.penalties
             for fold, (rows, _) in enumerate(folds)
-            for seed in [fleet.derived_seed(entropy, fold, 0)]
+            for seed in [fleet.derived_seed(entropy, fold, self.start)]
         ]
         bound = np.inf if self.encoded else BOUND
         return Request(
@@ -98,14 +102,25 @@ _JOINT: tuple[tuple[Mode, Length], ...] = (
     ("warmup", (10, 1_000, 10_000)),
     ("joint", (60, 4_000, 40_000)),
 )
-MEANS = (  # where penalties are weak, the error goes on falling for long
-    Family("network", False, _DEEP, None, (("warmup", (150, 9_000, 40_000)),),
-           _only_mean(1e-5, 1e-4)),
-    Family("network", False, _DEEP, None, (("warmup", (60, 4_000, 20_000)),),
-           _only_mean(1e-3, 1e-2)),
-    Family("network on steps", True, _DEEP, None, (("warmup", (40, 3_500, 40_000)),),
-           _only_mean(1e-5, 1e-4, 1e-3, 1e-2)),
+MEANS = (  # short: on most tables more steps only learn the noise
+    Family("network", False, _DEEP, None, (("warmup", (30, 1_000, 10_000)),),
+           _only_mean(1e-4, 1e-3, 1e-2)),
+    Family("network on steps", True, _DEEP, None, (("warmup", (15, 1_000, 10_000)),),
+           _only_mean(1e-4, 1e-3, 1e-2)),
 )  # fmt: skip
+
+
+def _long(penalty: float) -> tuple[Family, ...]:
+    """Where weak penalties are best, the error goes on falling for long."""
+    mean = _only_mean(penalty)
+    plain, encoded = (400, 9_000, 25_000), (150, 7_000, 15_000)
+    return (
+        Family("network", False, _DEEP, None, (("warmup", plain),), mean),
+        Family("network on steps", True, _DEEP, None, (("warmup", encoded),), mean),
+    )
+
+
+FURTHER = (_long(1e-5), _long(1e-6))  # one tier after the other
 QUICK = (
     Family("joint network", False, _SMALL, _SMALL, _JOINT, ((1e-4, 1e-2),)),
     Family("joint network on steps", True, _SMALL, _SMALL, _JOINT, ((1e-3, 1e-2),)),
@@ -122,18 +137,46 @@ NOISE = (
 )  # fmt: skip
 
 
+def _started(families: tuple[Family, ...], starts: int) -> tuple[Family, ...]:
+    """The families from so many random starts, each a candidate of its own."""
+    return tuple(replace(f, start=start) for start in range(starts) for f in families)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a search trains.
+
+    Families for the scale; for the mean; for the mean if weak penalties were best (or, if
+    ``eager``, in any case), tier by tier; and for the noise.
+    """
+
+    joint: tuple[Family, ...]
+    means: tuple[Family, ...] = ()
+    further: tuple[tuple[Family, ...], ...] = ()
+    noise: tuple[Family, ...] = ()
+    eager: bool = False
+
+
+EFFORTS = {
+    "low": Effort(QUICK, MEANS, noise=NOISE[:1]),
+    "medium": Effort(JOINT, MEANS, FURTHER, NOISE),
+    "high": Effort(
+        JOINT, _started(MEANS, 3), tuple(_started(t, 3) for t in FURTHER), NOISE, eager=True
+    ),
+}
+WITHOUT_SEARCH = Effort(QUICK)
+
+
 @dataclass(frozen=True)
 class AutomaticPlan(Plan):
-    """A search: three rounds, for the scale, the means and the noise.
+    """A search: rounds for the scale, the means, further means if they are worth it, and the noise.
 
     The tables are those of a scale (whether of log y) and of a kind of columns (whether encoded).
     Later rounds are described for the first scale; the search makes them for the one it chooses.
     What the first trains is a model by itself: whoever stops the search after it keeps one.
     """
 
-    joint: tuple[Family, ...]
-    means: tuple[Family, ...]
-    noise: tuple[Family, ...]
+    effort: Effort
     folds: Folds
     steps: Steps
     scales: tuple[bool, ...]
@@ -208,9 +251,9 @@ def plan(
     entropy: Any,
     *,
     target: str = "auto",
-    quick: bool = False,
+    effort: Effort,
 ) -> AutomaticPlan:
-    """Describe the search; a quick one only trains the two networks that serve best alone."""
+    """Describe the search."""
     scales = possible_scales(table.y[table.rows], target)
     steps = Steps.of(table.X[table.rows])
     encoded = replace(table, X=steps.encode(table.X))
@@ -219,20 +262,21 @@ def plan(
         for log in scales
         for known in (table, encoded)
     }
-    networks = MEANS if "networks" in means and not quick else ()
-    joint, noise = (QUICK, ()) if quick else (JOINT, NOISE)
+    if "networks" not in means:
+        effort = replace(effort, means=(), further=())
 
-    def asked(families: tuple[Family, ...], log: bool) -> list[Request]:
-        return [f.request(tables[log, f.encoded], folds, entropy) for f in families]
+    def asked(families: tuple[Family, ...], log: bool) -> tuple[Request, ...]:
+        return tuple(f.request(tables[log, f.encoded], folds, entropy) for f in families)
 
+    usual = scales[0]
     rounds = (
-        Round(tuple(request for log in scales for request in asked(joint, log))),
-        Round(tuple(asked(networks, scales[0])), settled=len(scales) == 1),
-        Round(tuple(asked(noise, scales[0])), settled=False),
+        Round(tuple(request for log in scales for request in asked(effort.joint, log))),
+        Round(asked(effort.means, usual), settled=len(scales) == 1),
+        *(Round(asked(tier, usual), settled=False) for tier in effort.further),
+        Round(asked(effort.noise, usual), settled=False),
     )
     others = tuple(mean for mean in means if mean != "networks")
-    known = folds, steps, scales, tables, entropy
-    return AutomaticPlan(rounds, joint, networks, noise, *known, others)
+    return AutomaticPlan(rounds, effort, folds, steps, scales, tables, entropy, others)
 
 
 def _on_scale(table: Table, log: bool) -> Table:
@@ -248,15 +292,18 @@ def search(plan: AutomaticPlan, threads: int) -> Fitting[Result]:
     """Train, blend and mix."""
     trained = yield plan.rounds[0].requests
     left, joint, gain = _scaled(plan, trained)
-    table, log, stop = left.table, left.log, _Stop()
-    networks, others, learned = joint, list[_means.Candidate](), list[fleet.Fleet]()
+    steps, stop = [result.steps for result in trained], _Stop()
+    networks, others = list[_Group](), list[_means.Candidate]()
     with stop:
-        if plan.means:
-            tables = {kind: plan.tables[log, kind] for kind in (False, True)}
-            asked = [f.request(tables[f.encoded], plan.folds, plan.entropy) for f in plan.means]
-            learned = yield asked
-            networks = [*left.groups(plan.means, learned, asked), *joint]
-        others = _means.candidates(plan.others, table, plan.folds, plan.entropy, threads)
+        others = _means.candidates(plan.others, left.table, plan.folds, plan.entropy, threads)
+        for tier in (plan.effort.means, *plan.effort.further):
+            families = _worth_training(tier, networks, plan.effort.eager)
+            if families:
+                asked = left.requests(families, plan)
+                trained = yield asked
+                steps += [result.steps for result in trained]
+                networks += left.groups(families, trained, asked)
+    networks += joint
     predicted = [*(g.mean for g in networks), *(left.average(o.left_out) for o in others)]
     if not predicted:
         why = "Every network of the search diverged: are there outliers in X?"
@@ -264,13 +311,14 @@ def search(plan: AutomaticPlan, threads: int) -> Fitting[Result]:
     shares = left.blend(np.array(predicted))
     blended = shares @ np.array(predicted)
 
-    tables = {kind: left.residuals(plan.tables[log, kind], blended) for kind in (False, True)}
-    requests = [f.request(tables[f.encoded], left.folds, plan.entropy) for f in plan.noise]
-    noise: list[fleet.Fleet] = []
+    on_blend: list[_Group] = []
+    requests = left.noise_requests(plan, blended)
     if requests and not stop.pressed:
         with stop:
-            noise = yield requests
-    on_blend = [replace(g, mean=blended) for g in left.groups(plan.noise, noise, requests)]
+            trained = yield requests
+            steps += [result.steps for result in trained]
+            found = left.groups(plan.effort.noise, trained, requests)
+            on_blend = [replace(group, mean=blended) for group in found]
     mixed = [*joint, *on_blend]
     if not mixed:
         raise fleet.DivergedError("Every network of the noise diverged: are there outliers in y?")
@@ -282,7 +330,7 @@ def search(plan: AutomaticPlan, threads: int) -> Fitting[Result]:
         _composed(left, plan, [*networks, *others], shares, mixed, noises),
         *said,
         _told([*networks, *others, *on_blend], rmse, shares, weights),
-        sum(result.steps for result in (*trained, *learned, *noise)),
+        sum(steps),
         gain,
         stop.pressed,
     )
@@ -303,6 +351,21 @@ class _Stop:
         return True
 
 
+def _worth_training(
+    families: Sequence[Family], tried: Sequence[_Group], eager: bool
+) -> list[Family]:
+    """The families of kinds whose weakest penalty so far was clearly the best; at first all."""
+
+    def improving(family: Family) -> bool:
+        errors = {g.penalties: g.error for g in tried if g.family.encoded == family.encoded}
+        if len(errors) < 2:
+            return False
+        weakest, *rest = (errors[penalties] for penalties in sorted(errors))
+        return weakest < WORTH_MORE * min(rest)
+
+    return [family for family in families if eager or not tried or improving(family)]
+
+
 def _scaled(
     plan: AutomaticPlan, trained: Sequence[fleet.Fleet]
 ) -> tuple[_LeftOut, list[_Group], float | None]:
@@ -310,11 +373,11 @@ def _scaled(
 
     The log scale is chosen if it is better by two standard errors.
     """
-    found, requests = [], plan.rounds[0].requests
+    found, requests, families = [], plan.rounds[0].requests, plan.effort.joint
     for number, log in enumerate(plan.scales):
-        part = slice(number * len(plan.joint), (number + 1) * len(plan.joint))
+        part = slice(number * len(families), (number + 1) * len(families))
         left = _LeftOut(plan.tables[log, False], plan.folds, log)
-        found.append((left, left.groups(plan.joint, trained[part], requests[part])))
+        found.append((left, left.groups(families, trained[part], requests[part])))
     usual = (*found[0], None)
     if len(found) == 1 or not found[1][1]:
         return usual
@@ -431,6 +494,7 @@ class _Group:
     networks: fleet.Networks
     mean: Array
     log_std: Array
+    error: float  # root mean square of the mean's, on rows left out
 
     @property
     def name(self) -> str:
@@ -482,13 +546,23 @@ class _LeftOut:
                 said = [networks[[fold]].predict(x) for fold, x in enumerate(inputs)]
                 mean = self.average([m[0] for m, _ in said])
                 log_std = self.average([np.log(s[0]) for _, s in said])
-                found.append(_Group(family, pair, networks, mean, log_std))
+                found.append(_Group(family, pair, networks, mean, log_std, self.rmse(mean)))
         return found
 
-    def residuals(self, table: Table, blended: Array) -> Table:
-        """The table of the noise: a further column, and residuals in place of y."""
-        X = np.column_stack([table.X, blended])
-        return replace(table, X=X, y=self.table.y - blended, rows=self.rows)
+    def requests(self, families: Sequence[Family], plan: AutomaticPlan) -> list[Request]:
+        """Ask for networks on this scale."""
+        tables = plan.tables
+        return [f.request(tables[self.log, f.encoded], plan.folds, plan.entropy) for f in families]
+
+    def noise_requests(self, plan: AutomaticPlan, blended: Array) -> list[Request]:
+        """Ask for networks of the noise: a further column, and residuals in place of y."""
+        residual, tables = self.table.y - blended, {}
+        for encoded in {family.encoded for family in plan.effort.noise}:
+            table = plan.tables[self.log, encoded]
+            X = np.column_stack([table.X, blended])
+            tables[encoded] = replace(table, X=X, y=residual, rows=self.rows)
+        noise = plan.effort.noise
+        return [f.request(tables[f.encoded], self.folds, plan.entropy) for f in noise]
 
     def blend(self, means: Array) -> Array:
         """Shares of means (c, n) in their blend."""

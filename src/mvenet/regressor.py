@@ -158,7 +158,14 @@ class MVERegressor(NetworkRegressor):
         seed = fleet.derived_seed(entropy, 0, 0, 0) % 2**32
         folds = KFold(max(2, min(FOLDS, len(table.rows) // 2)), shuffle=True, random_state=seed)
         parts = [(table.rows[a], table.rows[b]) for a, b in folds.split(table.rows)]
-        return _automatic.plan(table, parts, ["networks"], entropy, target=self.target, quick=True)
+        return _automatic.plan(
+            table,
+            parts,
+            ["networks"],
+            entropy,
+            target=self.target,
+            effort=_automatic.WITHOUT_SEARCH,
+        )
 
     def _fitting(self, table: Table, plan: Plan) -> Fitting[list[Warning]]:
         if isinstance(plan, _automatic.AutomaticPlan):

@@ -26,7 +26,7 @@ Pair = tuple[float, float]
 Folds = list[tuple[fleet.Rows, fleet.Rows]]
 MEANS = ("networks", "linear", "trees")
 # The parameters that count with strategy="auto".
-_AUTOMATIC = frozenset({"strategy", "means", "cv", "target"})
+_AUTOMATIC = frozenset({"strategy", "means", "cv", "target", "effort"})
 GRID = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 
 
@@ -55,9 +55,10 @@ class MVERegressorCV(NetworkRegressor):
     Parameters
     ----------
     strategy : {"auto", "warmup", "warmup-fixed-mean", "no-warmup"}, default="auto"
-        "auto" finds the model and counts ``means``, ``target``, ``cv``, ``n_jobs``,
-        ``random_state`` and ``verbose`` only. The others are the paper's three ways to train, as in
-        :class:`MVERegressor`; all parameters but ``means`` and ``target`` count.
+        "auto" finds the model and counts ``means``, ``target``, ``effort``, ``cv``,
+        ``n_jobs``, ``random_state`` and ``verbose`` only. The others are the paper's three ways to
+        train, as in :class:`MVERegressor`; all parameters but ``means``, ``target`` and ``effort``
+        count.
     means : {"auto", "networks"} or list, default="auto"
         What the mean of ``strategy="auto"`` may be blended from: a list of regressors with ``fit``
         and ``predict``, and of the names "networks", "linear" and "trees". "auto" is these three,
@@ -66,6 +67,9 @@ class MVERegressorCV(NetworkRegressor):
         What ``strategy="auto"`` models: y, or its logarithm, which must be positive; no prediction
         is then below zero, and noise grows with the value. "auto" tries both if y is positive and
         skewed, and takes the logarithm if the rows left out are likelier by two standard errors.
+    effort : {"low", "medium", "high"}, default="medium"
+        How much ``strategy="auto"`` tries: "low" no long trainings, "high" all of them, each from
+        three random starts.
     reg_mean, reg_var : list of float, default=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
         Penalties to try on the squared weights of the mean and of the variance network.
     selection : {"separate", "equal", "ratio"}, default="separate"
@@ -158,6 +162,7 @@ n_iter_no_change, n_jobs, random_state, verbose
     strategy: str = setting(choice("auto", *STRATEGIES), default="auto")
     means: Any = setting(choice("auto", "networks"), "array-like", default="auto")
     target: str = setting(choice(*_automatic.TARGETS), default="auto")
+    effort: str = setting(choice(*_automatic.EFFORTS), default="medium")
 
     @property
     def penalties_(self) -> tuple[float, float]:
@@ -205,7 +210,14 @@ n_iter_no_change, n_jobs, random_state, verbose
             )
         entropy = fleet.seed_entropy(self.random_state)
         folds = self._folds(table, entropy)
-        return _automatic.plan(table, folds, self._means(), entropy, target=self.target)
+        return _automatic.plan(
+            table,
+            folds,
+            self._means(),
+            entropy,
+            target=self.target,
+            effort=_automatic.EFFORTS[self.effort],
+        )
 
     def _means(self) -> tuple[Any, ...]:
         """Check the parameter ``means``."""
