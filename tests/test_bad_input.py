@@ -676,7 +676,7 @@ def test_other_signals_are_handled_during_fit(monkeypatch):
 def run(code, **options):
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True, text=True, timeout=60, check=True, **options,
+        capture_output=True, text=True, timeout=900, check=True, **options,
     )  # fmt: skip
 
 
@@ -697,7 +697,7 @@ def test_ctrl_c_in_a_process_of_its_own():
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)  # its training would take an hour
+        _, errors = process.communicate(timeout=900)  # its training would take an hour
         assert process.returncode == -signal.SIGINT  # as the shell expects it
         assert errors.rstrip().endswith("KeyboardInterrupt")
     finally:

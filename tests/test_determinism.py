@@ -236,7 +236,7 @@ def test_a_fresh_process(simd, monkeypatch):
     ]
     output = subprocess.run(
         [sys.executable, "-c", HASH], env=os.environ | environment,
-        capture_output=True, text=True, check=True, timeout=60,
+        capture_output=True, text=True, check=True, timeout=900,
     ).stdout  # fmt: skip
     assert output.split() == expected
 
@@ -424,7 +424,7 @@ def test_n_jobs_is_the_number_of_threads():
     """
     output = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True, text=True, check=True, timeout=60,
+        capture_output=True, text=True, check=True, timeout=900,
     ).stdout  # fmt: skip
     assert output.split() == ["1", "2", "4"]
 

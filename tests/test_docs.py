@@ -24,7 +24,7 @@ def printed(page, folder):
     """What a page's blocks print, run as one script in a folder of their own."""
     (folder / "page.py").write_text("\n".join(blocks(page)))
     command = [sys.executable, "-W", "error", "page.py"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -30,7 +30,7 @@ def run(path, folder):
     environment = {**os.environ, "MPLBACKEND": "Agg"}
     return subprocess.run(
         [sys.executable, "-W", "error", str(path)],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=250,
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=900,
     )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ needs_data = pytest.mark.skipif(not have_data(), reason="needs the data sets (MV
 
 def script(name, *arguments):
     command = [sys.executable, str(PAPER / name), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=250)
+    return subprocess.run(command, capture_output=True, text=True, timeout=900)
 
 
 @pytest.fixture

