@@ -308,7 +308,8 @@ def test_far_away_it_is_bounded_on_the_log_scale(positive):
 @pytest.mark.parametrize("method", ["conformal", "scale"])
 def test_calibration_on_the_log_scale(positive, method):
     x, y, model = positive
-    calibrated = CalibratedRegressor(clone(model), method=method).fit(x, y)
+    quick = clone(model).set_params(means=["linear"])
+    calibrated = CalibratedRegressor(quick, method=method).fit(x, y)
     inner, outer = calibrated.predict_interval(x, [0.2, 0.9]).transpose(1, 0, 2)
     assert (outer[:, 0] > 0).all() and (outer[:, 0] <= inner[:, 0]).all()
     assert (inner[:, 0] < inner[:, 1]).all() and (inner[:, 1] <= outer[:, 1]).all()
@@ -468,7 +469,7 @@ def test_parameters_of_the_papers_strategies_ask_for_one(settings):
     "cv", [RepeatedKFold(n_splits=2, n_repeats=2, random_state=0), TimeSeriesSplit(3), KFold(2)]
 )
 def test_folds_that_overlap_or_leave_rows_in(cv):
-    model = MVERegressorCV(cv=cv, random_state=0).fit(X[:90], Y[:90])
+    model = MVERegressorCV(means=["linear"], cv=cv, random_state=0).fit(X[:90], Y[:90])
     left = np.zeros(90, dtype=bool)
     for _, test in cv.split(X[:90]):
         left[test] = True
@@ -481,7 +482,8 @@ def test_weights_count_as_rows_and_zero_as_none():
     weight[:60] = 0
     y = Y.copy()
     y[:60] += 1e6
-    kept = MVERegressorCV(cv=3, random_state=0).fit(X, y, sample_weight=weight)
+    means = ["linear", "trees"]
+    kept = MVERegressorCV(means=means, cv=3, random_state=0).fit(X, y, sample_weight=weight)
     assert np.abs(kept.predict(NEW)).max() < 20
     assert np.isnan(kept.oof_mean_[:60]).all() and np.isfinite(kept.oof_mean_[60:]).all()
 

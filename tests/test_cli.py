@@ -446,7 +446,7 @@ def test_ctrl_c_in_a_search_keeps_the_best_model(run, here, options):
     fleets = "2" if "--members" in options else "3"  # the first that a model can do without
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, fleets, *command],
-        capture_output=True, text=True, check=False, timeout=100,
+        capture_output=True, text=True, check=False, timeout=900,
     )  # fmt: skip
     assert done.returncode == 128 + signal.SIGINT and done.stderr == ""
     assert "Stopped before all was tried" in json.loads(done.stdout)["notes"][0]
