@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ pytest.importorskip("matplotlib")
 
 from test_report import browser, opened  # noqa: E402, F401
 
-from mvenet import MVERegressor, report, workflow  # noqa: E402
+from mvenet import CalibratedRegressor, MVERegressor, MVERegressorCV, report, workflow  # noqa: E402
 from mvenet.predictive import predictive_distribution  # noqa: E402
+from mvenet.report import _embedded  # noqa: E402
 from mvenet.report import _whatif as whatif  # noqa: E402
 from mvenet.table import TableEncoder  # noqa: E402
 
@@ -50,17 +52,24 @@ def fitted(kind):
     last = {
         "networks": MVERegressor(n_members=3, hidden_var=None, **settings),
         "search": MVERegressor(n_members=2, activation="silu", **settings),
+        "automatic": MVERegressorCV(cv=2, target="log", random_state=0),
+        "calibrated": CalibratedRegressor(MVERegressorCV(cv=2, means=["linear"], random_state=0)),
         "other": BayesianRidge(),
     }[kind]
+    if kind == "automatic":
+        frame = frame.with_columns(pl.col("price").exp())
     model = Pipeline([("table", TableEncoder(target="price")), ("model", last)])
     return model.fit(frame.drop("price"), frame["price"].to_numpy()), frame
+
+
+KINDS = ("networks", "search", "automatic", "calibrated", "other")
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """Models and their reports, by the kind of model."""
     folder, made = tmp_path_factory.mktemp("pages"), {}
-    for kind in ("networks", "search", "other"):
+    for kind in KINDS:
         model, frame = fitted(kind)
         evaluation = workflow.evaluate(model, frame)
         page = report.render(model, evaluation, source="houses.csv", frame=frame, unit="€")
@@ -85,7 +94,7 @@ def coded(model, values):
     return frame.with_columns((days * 86_400e6).round().cast(int).cast(pl.Datetime("us")))
 
 
-@pytest.mark.parametrize("kind", ["networks", "search", "other"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_page_says_what_python_says(browser, pages, kind):  # noqa: F811
     model, frame, path = pages[kind]
     opened(browser, path, 1280)
@@ -99,7 +108,11 @@ def test_the_page_says_what_python_says(browser, pages, kind):  # noqa: F811
         X = model[0].transform(coded(model, row))
         np.testing.assert_allclose(encoded, X[0], rtol=1e-9, atol=1e-9)
         dist = predictive_distribution(model[1:], X)
-        (low90, high90), (low50, high50) = dist.interval(0.9)[0], dist.interval(0.5)[0]
+        interval = model[-1].predict_interval if kind == "calibrated" else None
+        (low90, high90), (low50, high50) = (
+            dist.interval(level)[0] if interval is None else interval(X, level)[0]
+            for level in (0.9, 0.5)
+        )
         expected = [dist.mean[0], low90, low50, high50, high90]
         got = [told[name] for name in ("mean", "low90", "low50", "high50", "high90")]
         inside = not changes or (set(changes) <= {"size", "rooms", "garden"} and row["size"])
@@ -109,11 +122,30 @@ def test_the_page_says_what_python_says(browser, pages, kind):  # noqa: F811
             assert np.abs(np.subtract(got, expected)).max() < 0.5 * spread, changes
 
 
+def test_a_large_model_is_rounded_and_the_page_says_by_how_much(browser, pages, monkeypatch):  # noqa: F811
+    model, frame, path = pages["automatic"]
+    page = path.read_text(encoding="utf-8")
+    assert "networks and trees run in this page. Nothing" in page and len(page) < 3e6
+    exact, _ = _embedded.embedded(model[-1], model[0].transform(frame))
+    monkeypatch.setattr(_embedded, "MOST_BYTES", _embedded._size(exact) - 1)
+    evaluation = workflow.evaluate(model, frame)
+    path = path.with_name("rounded.html")
+    path.write_text(report.render(model, evaluation, frame=frame), encoding="utf-8")
+    page = path.read_text(encoding="utf-8")
+    assert "rounded to 16 bits, which moves no figure by more than 0.0" in page
+    opened(browser, path, 1280)
+    data = json.loads(re.search(r'id="what-if-data">(.*?)</script>', page)[1])
+    assert data["stand_in"] is None and 0 < data["rounding"] < 1e-3
+    row = data["starts"]["typical"]
+    told = browser.execute_script("return mvenetWhatIf.predict(arguments[0])", row)
+    mean = model.predict(coded(model, row))[0]
+    assert 0 < abs(told["mean"] - mean) < 1e-4 * frame["price"].std()
+
+
 def test_the_stand_in_says_how_far_it_is(pages):
     model, _, path = pages["other"]
     page = path.read_text(encoding="utf-8")
     assert "Small networks stand in for the model" in page
-    assert "The model's own networks run in this page" in pages["networks"][2].read_text("utf-8")
     tidy = model[0].tidy(table())
     data = whatif.payload(model, tidy, tidy.columns, {})
     assert 0 < data["stand_in"]["mean"] < 0.1 and 0 < data["stand_in"]["ends"] < 0.2
@@ -123,9 +155,9 @@ def test_the_stand_in_says_how_far_it_is(pages):
 
 def test_quantiles_of_the_stand_in_are_in_order():
     outputs = np.random.default_rng(0).normal(size=(6, 50))
-    made = whatif.stand_in_values(outputs, None)
+    made = _embedded.stand_in_values(outputs, None)
     assert (np.diff(made[:, 1:], axis=1) > 0).all()
-    assert whatif.stand_in_values(outputs, 0.0).min() == 0.0
+    assert _embedded.stand_in_values(outputs, 0.0).min() == 0.0
 
 
 def test_knobs_by_keyboard_and_on_a_telephone(browser, pages):  # noqa: F811

@@ -256,6 +256,20 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
         intervals = np.stack(ends, axis=1)
         return intervals if np.ndim(coverage) else intervals[:, 0]
 
+    def reach(self, coverage: float) -> float:
+        """How far a conformal interval reaches, if there is one member.
+
+        Parameters
+        ----------
+        coverage : float in (0, 1)
+
+        Returns
+        -------
+        float
+            In standard deviations to each side of the mean, on the scale that is normal.
+        """
+        return float(np.sort(np.concatenate(self._scores))[self._count_inside(coverage) - 1])
+
     def _count_inside(self, coverage: float) -> int:
         """How many of the calibration rows an interval of this coverage must reach around."""
         if not 0 < coverage < 1:

@@ -226,6 +226,8 @@ def _insight(
         "example_columns": names[:MOST_CELLS],
         "decisions": insight.decisions(y, dist),
         "stand_in": data["stand_in"],
+        "rounding": data["rounding"],
+        "with_trees": bool(data["model"].get("forests")),
         "n_controls": len(data["controls"]),
         "n_columns": tidy.width,
         "what_if": whatif.script_safe(data),

@@ -1,12 +1,7 @@
-"""The page on which somebody turns a knob: networks and encoder as data for whatif.js.
-
-Plain networks are embedded as they are. Any other model is stood in for by small networks that were
-trained on its own predictions, and the page says how far they are from it.
-"""
+"""The page on which somebody turns a knob: controls, rows and encoder as data for whatif.js."""
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -16,18 +11,15 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from mvenet import fleet
-from mvenet.distributions import NormalMixture
 from mvenet.predictive import predictive_distribution
-from mvenet.recipes import Architecture, Stage, Training
+from mvenet.report._embedded import embedded, stand_in
 from mvenet.table import TableEncoder
 
 Array = NDArray[np.float64]
 MOST_CONTROLS = 10
 MOST_LEVELS = 200  # of a menu
-MOST_BYTES = 1_200_000  # of embedded networks
-ROWS, STEPS = 20_000, 20_000  # what the stand-in is trained on, and for how long
-GAPS = ((0.25, 0.5), (0.5, 0.75), (0.05, 0.25), (0.75, 0.95))
+MOST_COMPARED = 2_000  # rows that rounding is judged by
+ROWS = 20_000  # that a stand-in is trained on
 
 
 def payload(
@@ -56,14 +48,17 @@ def payload(
     Returns
     -------
     dict
-        ``stand_in`` is None if the networks are the model's own; else how far they are from it, as
-        a share of the spread of what the model predicts.
+        ``stand_in`` is None if ``model`` is the model itself, moved by ``rounding`` at most; else
+        how far networks are that stand in for it; both as shares of the spread of its predictions.
     """
     encoder: TableEncoder = model[0]
     rng = np.random.default_rng(seed)
     typical = {name: _typical(tidy[name]) for name in tidy.columns}
     controls = [_control(encoder, tidy, name) for name in names[:MOST_CONTROLS]]
-    networks, distance, floor = _networks(model, tidy, rng)
+    distance, found = None, embedded(model[-1], encoder.transform(tidy[:MOST_COMPARED]))
+    if found is None:
+        made, distance = stand_in(model[-1], encoder.transform(_perturbed(tidy, rng)))
+        found = made, 0.0
     codes = _coded(encoder, tidy)
     rows = {"typical": {n: _code(v, encoder, n) for n, v in typical.items()}}
     rows |= {word: {n: codes[n][i] for n in tidy.columns} for word, i in starts.items()}
@@ -74,9 +69,9 @@ def payload(
         "controls": controls,
         "starts": rows,
         "encoder": encoder_data(encoder),
-        "networks": networks,
+        "model": found[0],
+        "rounding": found[1],
         "stand_in": distance,
-        "floor": floor,
         "axis": [float(np.quantile(low, 0.02)), float(np.quantile(high, 0.98))],
     }
 
@@ -185,98 +180,6 @@ def _nice(step: float) -> float:
         return 1.0
     power = 10.0 ** np.floor(np.log10(step))
     return float(f"{next(m for m in (1, 2, 5, 10) if m * power >= step) * power:.12g}")
-
-
-def _networks(
-    model: Pipeline, tidy: pl.DataFrame, rng: np.random.Generator
-) -> tuple[dict[str, Any], dict[str, float] | None, float | None]:
-    """Networks to embed, how far a stand-in is from the model, and where its quantiles end."""
-    estimator, X = model[-1], model[0].transform(tidy[:500])
-    networks = getattr(estimator, "networks_", None)
-    factor = getattr(estimator, "scale_", 1.0)
-    if isinstance(networks, fleet.Networks) and _same(estimator, networks, factor, X):
-        made = network_data(networks, factor)
-        if len(made["parameters"]) < MOST_BYTES:
-            return made, None, None
-    return _stand_in(model, tidy, rng)
-
-
-def _same(estimator: Any, networks: fleet.Networks, factor: float, X: Array) -> bool:
-    """Whether the model is the mixture of these networks, and nothing else."""
-    try:
-        means, stds = networks.predict(X)
-    except (TypeError, ValueError, RuntimeError):  # they take other inputs
-        return False
-    plain = NormalMixture(means, factor * stds).interval(0.9)
-    told = predictive_distribution(estimator, X).interval(0.9)
-    return bool(np.abs(plain - told).max() <= 1e-6 * max(np.ptp(told), 1e-300))
-
-
-def network_data(networks: fleet.Networks, factor: float) -> dict[str, Any]:
-    """Networks as text; parameters keep their 32 bits."""
-    architecture = networks.architecture
-    mean, variance = architecture.sizes(networks.x_mean.shape[1])
-    bound = architecture.input_bound
-    return {
-        "count": len(networks),
-        "mean": mean,
-        "variance": variance,
-        "activation": architecture.activation,
-        "bound": None if np.isinf(bound) else float(bound),
-        "factor": float(factor),
-        "floor": fleet.VARIANCE_FLOOR,
-        "parameters": _base64(networks.parameters, "<f4"),
-        "scaling": _base64(
-            np.column_stack([networks.x_mean, networks.x_scale, networks.y_mean, networks.y_scale]),
-            "<f8",
-        ),
-    }
-
-
-def _base64(array: NDArray[Any], kind: str) -> str:
-    return base64.b64encode(np.ascontiguousarray(array, dtype=kind).tobytes()).decode()
-
-
-def _stand_in(
-    model: Pipeline, tidy: pl.DataFrame, rng: np.random.Generator
-) -> tuple[dict[str, Any], dict[str, float], float | None]:
-    """Networks trained on what the model says about its rows and about mixtures of them.
-
-    One for the mean, one for the median, and one for the logarithm of each gap between neighbouring
-    quantiles, which so stay in order.
-    """
-    X = model[0].transform(_perturbed(tidy, rng))
-    dist = predictive_distribution(model[1:], X)
-    quantiles = {q: dist.ppf(q) for q in (0.05, 0.25, 0.5, 0.75, 0.95)}
-    least = 1e-6 * max(float(np.ptp(dist.mean)), float(dist.std.max()), 1e-300)
-    gaps = [np.log(np.maximum(quantiles[b] - quantiles[a], least)) for a, b in GAPS]
-    aims = [dist.mean, quantiles[0.5], *gaps]
-    train = np.arange(0, len(X) - len(X) // 5)
-    stage = Stage("warmup", max(1, STEPS * 64 // len(train)), 5e-3, "cosine", reg_mean=1e-6)
-    parts = [
-        fleet.train(
-            X, aim, None, [(train, train[:0])], [fleet.Network((stage,), seed)],
-            architecture=Architecture((64, 32), None, "silu"), training=Training(batch_size=64),
-            threads=fleet.effective_threads(None),
-        ).networks
-        for seed, aim in enumerate(aims)
-    ]  # fmt: skip
-    networks = fleet.join(parts)
-    floor = 0.0 if quantiles[0.05].min() >= 0 else None
-    fresh = slice(len(train), None)
-    told = stand_in_values(networks.predict(X[fresh])[0], floor)
-    truth = np.column_stack([dist.mean, *quantiles.values()])[fresh]
-    off = np.sqrt(np.mean((told - truth) ** 2, axis=0)) / max(float(truth[:, 0].std()), least)
-    distance = {"mean": float(off[0]), "ends": float(max(off[1], off[-1]))}
-    return network_data(networks, 1.0), distance, floor
-
-
-def stand_in_values(outputs: Array, floor: float | None) -> Array:
-    """Mean and the five quantiles of each row, from what the six networks say."""
-    mean, median, *logs = outputs
-    a, b, c, d = (np.exp(log) for log in logs)
-    made = np.column_stack([mean, median - a - c, median - a, median, median + b, median + b + d])
-    return made if floor is None else np.maximum(made, floor)
 
 
 def _perturbed(tidy: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:

@@ -8,11 +8,20 @@
     const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
     return new Kind(bytes.buffer);
   };
-  const nets = data.networks;
-  const parameters = unpack(nets.parameters, Float32Array);
-  const scaling = unpack(nets.scaling, Float64Array);
-  const nParameters = parameters.length / nets.count;
-  const nScaling = scaling.length / nets.count;
+  const model = data.model, BLOCK = 64;
+  for (const nets of model.groups) {
+    if (nets.factors === null) nets.parameters = unpack(nets.parameters, Float32Array);
+    else { // 16 bits each, times the factor of their block
+      const whole = unpack(nets.parameters, Int16Array), factors = unpack(nets.factors, Float32Array);
+      nets.parameters = Float32Array.from(whole, (v, i) => v * factors[Math.floor(i / BLOCK)]);
+    }
+    nets.scaling = unpack(nets.scaling, nets.factors === null ? Float64Array : Float32Array);
+  }
+  for (const forest of model.forests || []) {
+    forest.feature = unpack(forest.feature, forest.wide ? Int16Array : Int8Array);
+    forest.threshold = unpack(forest.threshold, Float32Array);
+    forest.right = unpack(forest.right, Uint16Array);
+  }
 
   const ACTIVATIONS = {
     elu: (v) => (v > 0 ? v : Math.expm1(v)),
@@ -52,7 +61,11 @@
     return x;
   }
 
-  function layers(sizes, input, start) { // output of one network, and where its parameters end
+  const average = (values) => values.reduce((sum, v) => sum + v, 0) / values.length;
+  const clip = (v, low, high) => Math.min(Math.max(v, low), high);
+
+  function layers(nets, sizes, input, start) { // output of a network, and where its parameters end
+    const parameters = nets.parameters, activation = ACTIVATIONS[nets.activation];
     let x = input, p = start;
     if (sizes[0] === 0) return [parameters[p], p + 1];
     for (let l = 1; l < sizes.length; l++) {
@@ -60,7 +73,7 @@
       for (let i = 0; i < n; i++) {
         let sum = parameters[biases + i];
         for (let j = 0; j < d; j++) sum += parameters[p + i * d + j] * x[j];
-        out[i] = l < sizes.length - 1 ? ACTIVATIONS[nets.activation](sum) : sum;
+        out[i] = l < sizes.length - 1 ? activation(sum) : sum;
       }
       x = out;
       p = biases + n;
@@ -68,16 +81,64 @@
     return [x[0], p];
   }
 
-  function network(k, x) {
-    const d = x.length, s = k * nScaling;
-    const z = x.map((v, j) => {
-      const t = (v - scaling[s + j]) / scaling[s + d + j];
-      return nets.bound === null ? t : t / Math.sqrt(1 + (t / nets.bound) ** 2);
+  function networks(nets, x) { // what each of them says
+    const d = x.length, width = 2 * d + 2, scaling = nets.scaling;
+    return Array.from({ length: nets.count }, (_, k) => {
+      const s = k * width, centre = scaling[s + 2 * d], scale = scaling[s + 2 * d + 1];
+      const z = x.map((v, j) => {
+        const t = (v - scaling[s + j]) / scaling[s + d + j];
+        return nets.bound === null ? t : t / Math.hypot(1, t / nets.bound);
+      });
+      const [mean, next] = layers(nets, nets.mean, z, k * nets.size);
+      const [log] = layers(nets, nets.variance, z, next);
+      return { mean: centre + scale * mean, std: scale * Math.sqrt(Math.exp(log) + nets.floor) };
     });
-    const centre = scaling[s + 2 * d], scale = scaling[s + 2 * d + 1];
-    const [mean, next] = layers(nets.mean, z, k * nParameters);
-    const [log] = layers(nets.variance, z, next);
-    return { mean: centre + scale * mean, std: nets.factor * scale * Math.sqrt(Math.exp(log) + nets.floor) };
+  }
+
+  function forest(trees, x) {
+    let total = 0;
+    for (let t = 0; t + 1 < trees.starts.length; t++) {
+      const root = trees.starts[t];
+      let at = root;
+      while (trees.feature[at] >= 0) {
+        const left = Math.fround(x[trees.feature[at]]) <= trees.threshold[at];
+        at = left ? at + 1 : root + trees.right[at];
+      }
+      total += trees.threshold[at];
+    }
+    return trees.center + (trees.scale * total) / (trees.starts.length - 1);
+  }
+
+  function steps(x) { // bounded columns, then how far each step has been climbed
+    const s = model.steps;
+    const bounded = x.map((v, j) => { const z = (v - s.center[j]) / s.scale[j]; return z / Math.hypot(1, z / 3); });
+    return bounded.concat(s.column.map((j, i) => clip((x[j] - s.low[i]) / s.width[i], 0, 1)));
+  }
+
+  function composite(x) { // normals whose mixture is the prediction, of y or of its logarithm
+    const encoded = steps(x), within = x.map((v, j) => clip(v, model.x_low[j], model.x_high[j]));
+    const ask = (part, ...more) => networks(model.groups[part.group], (part.encoded ? encoded : x).concat(more));
+    const said = model.noises.map((noise) => (noise.joint ? ask(noise) : null));
+    const centre = (members) => average(members.map((m) => m.mean));
+    const values = model.means.map((m) => {
+      if (m.noise !== undefined) return centre(said[m.noise]);
+      if (m.group !== undefined) return centre(ask(m));
+      if (m.forest !== undefined) return forest(model.forests[m.forest], within);
+      return m.coefficients.reduce((sum, c, j) => sum + c * within[j], m.intercept);
+    });
+    const blended = clip(values.reduce((sum, v, i) => sum + model.means[i].share * v, 0), ...model.limits);
+    const far = x.reduce((sum, v, j) => {
+      const length = model.x_high[j] - model.x_low[j] || 1;
+      return sum + Math.min(((v - within[j]) / length) ** 2, 1e100);
+    }, 0);
+    const unknown = Math.sqrt(far / (1 + far)) * model.unknown;
+    return model.noises.flatMap((noise, i) => {
+      const members = said[i] || ask(noise, blended);
+      const mean = noise.joint ? clip(centre(members), ...model.limits) : blended;
+      const [offset, exponent, low, high] = noise.shape;
+      const std = Math.exp(clip(offset + exponent * average(members.map((m) => Math.log(m.std))), low, high));
+      return noise.weights.map((weight, k) => ({ weight, mean, std: Math.hypot(std * model.multiples[k], unknown) }));
+    }).filter((member) => member.weight > 0);
   }
 
   function quantile(members, level) {
@@ -85,30 +146,38 @@
     let high = Math.max(...members.map((m) => m.mean + 9 * m.std));
     for (let i = 0; i < 70; i++) {
       const middle = 0.5 * (low + high);
-      const mass = members.reduce((sum, m) => sum + 0.5 * erfc((m.mean - middle) / (m.std * Math.SQRT2)), 0);
-      if (mass < level * members.length) low = middle; else high = middle;
+      const mass = members.reduce((sum, m) => sum + m.weight * 0.5 * erfc((m.mean - middle) / (m.std * Math.SQRT2)), 0);
+      if (mass < level) low = middle; else high = middle;
     }
     return 0.5 * (low + high);
   }
 
+  function intervals(members) { // ends of 90 and 50 %, from the lowest to the highest
+    if (!model.conformal) return [0.05, 0.25, 0.75, 0.95].map((level) => quantile(members, level));
+    const sum = (of) => members.reduce((total, m) => total + m.weight * of(m), 0);
+    const centre = sum((m) => m.mean), std = Math.sqrt(sum((m) => m.std ** 2 + (m.mean - centre) ** 2));
+    const nine = model.conformal["0.9"] * std, half = model.conformal["0.5"] * std;
+    return [centre - nine, centre - half, centre + half, centre + nine];
+  }
+
+  function standIn(x) {
+    const [mean, median, ...logs] = networks(model.groups[0], x).map((m) => m.mean);
+    const [a, b, c, d] = logs.map(Math.exp);
+    const made = [mean, median - a - c, median - a, median + b, median + b + d];
+    return model.floor === null ? made : made.map((v) => Math.max(v, model.floor));
+  }
+
+  function own(x) {
+    const members = model.kind === "composite" ? composite(x) : networks(model.groups[0], x).map(
+      (m) => ({ weight: 1 / model.groups[0].count, mean: m.mean, std: model.factor * m.std }));
+    const mean = members.reduce((sum, m) => sum + m.weight * (model.log ? Math.exp(m.mean + 0.5 * m.std ** 2) : m.mean), 0);
+    return [mean, ...intervals(members).map((v) => (model.log ? Math.exp(v) : v))];
+  }
+
   function predict(row) {
     const x = encode(row);
-    const members = Array.from({ length: nets.count }, (_, k) => network(k, x));
-    let mean, ends;
-    if (data.stand_in === null) {
-      mean = members.reduce((sum, m) => sum + m.mean, 0) / members.length;
-      ends = [0.05, 0.25, 0.75, 0.95].map((level) => quantile(members, level));
-    } else {
-      const [average, median, ...logs] = members.map((m) => m.mean);
-      const [a, b, c, d] = logs.map(Math.exp);
-      mean = average;
-      ends = [median - a - c, median - a, median + b, median + b + d];
-    }
-    if (data.floor !== null) {
-      mean = Math.max(mean, data.floor);
-      ends = ends.map((v) => Math.max(v, data.floor));
-    }
-    return { mean: mean, low90: ends[0], low50: ends[1], high50: ends[2], high90: ends[3] };
+    const [mean, low90, low50, high50, high90] = model.kind === "stand-in" ? standIn(x) : own(x);
+    return { mean, low90, low50, high50, high90 };
   }
 
   // --- what a reader sees -------------------------------------------------------------------------

@@ -1,0 +1,292 @@
+"""A model as data for whatif.js: its own networks and trees, or networks that stand in for it.
+
+What is small enough is embedded as it is, if need be with parameters of 16 bits. Any other model
+is stood in for by small networks that were trained on its own predictions, and the page says how
+far they are from it.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvenet import fleet
+from mvenet._composite import Composite, MeanOfNoise, NetworkMean
+from mvenet._means import Linear
+from mvenet._stack import MULTIPLES
+from mvenet._trees import Forest
+from mvenet.calibration import CalibratedRegressor
+from mvenet.distributions import Distribution, NormalMixture
+from mvenet.predictive import predictive_distribution
+from mvenet.recipes import Architecture, Stage, Training
+
+Array = NDArray[np.float64]
+MOST_BYTES = 2_460_000  # of an embedded model: the whole page stays below three megabytes
+MOST_TREE_NODES = 2**16  # of a tree, so that a child's number has 16 bits
+SCALING = ("x_mean", "x_scale", "y_mean", "y_scale")
+BLOCK = 64  # parameters that share the factor of their 16 bits
+LARGEST_ROUNDING = 1e-3  # of the spread of the predictions
+STEPS = 20_000  # that a stand-in is trained for
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+GAPS = ((0.25, 0.5), (0.5, 0.75), (0.05, 0.25), (0.75, 0.95))
+
+
+def embedded(estimator: Any, X: Array) -> tuple[dict[str, Any], float] | None:
+    """The model itself as data, and how far rounding moves it; None if it cannot be embedded.
+
+    The distance is the largest of means and quantiles on these rows, as a share of the spread of
+    the predictions; zero for a model that is small enough without rounding.
+    """
+    calibrated = isinstance(estimator, CalibratedRegressor)
+    inner = estimator.members_[0] if calibrated else estimator
+    conformal = _conformal(estimator) if calibrated else None
+    if (calibrated and conformal is None) or not _can_be_embedded(inner, calibrated, X):
+        return None
+    for rounded in (False, True):
+        made = _data(inner, rounded) | {"conformal": conformal}
+        if _size(made) <= MOST_BYTES:
+            moved = _rounding(inner, X) if rounded else 0.0
+            return (made, moved) if moved <= LARGEST_ROUNDING else None
+    return None
+
+
+def _can_be_embedded(estimator: Any, calibrated: bool, X: Array) -> bool:
+    """Whether the page can do all that the model does."""
+    if isinstance(composite := getattr(estimator, "composite_", None), Composite):
+        return all(
+            isinstance(mean, NetworkMean | MeanOfNoise | Linear)
+            or (isinstance(mean, Forest) and np.diff(mean.starts).max() <= MOST_TREE_NODES)
+            for mean in composite.means  # a regressor of the user's is none of these
+        )
+    networks = getattr(estimator, "networks_", None)
+    return (
+        isinstance(networks, fleet.Networks)
+        and not calibrated
+        and _same(estimator, networks, getattr(estimator, "scale_", 1.0), X)
+    )
+
+
+def _data(estimator: Any, rounded: bool) -> dict[str, Any]:
+    if hasattr(estimator, "composite_"):
+        return _composite_data(estimator.composite_, rounded)
+    group = network_data(estimator.networks_, rounded)
+    factor = float(getattr(estimator, "scale_", 1.0))
+    return {"kind": "networks", "log": False, "factor": factor, "groups": [group]}
+
+
+def _rounding(estimator: Any, X: Array) -> float:
+    """How far parameters of 16 bits move what the model says."""
+    if hasattr(estimator, "composite_"):
+        moved: Distribution = _rounded_composite(estimator.composite_).distribution(X)
+    else:
+        means, stds = _rounded(estimator.networks_).predict(X)
+        moved = NormalMixture(means, getattr(estimator, "scale_", 1.0) * stds)
+    both = predictive_distribution(estimator, X), moved
+    one, other = (np.column_stack([d.mean, *(d.ppf(q) for q in LEVELS)]) for d in both)
+    return float(np.abs(one - other).max()) / max(float(np.std(one[:, 0])), 1e-300)
+
+
+def _same(estimator: Any, networks: fleet.Networks, factor: float, X: Array) -> bool:
+    """Whether the model is the mixture of these networks, and nothing else."""
+    try:
+        means, stds = networks.predict(X)
+    except (TypeError, ValueError, RuntimeError):  # they take other inputs
+        return False
+    plain = NormalMixture(means, factor * stds).interval(0.9)
+    told = predictive_distribution(estimator, X).interval(0.9)
+    return bool(np.abs(plain - told).max() <= 1e-6 * max(np.ptp(told), 1e-300))
+
+
+def _conformal(estimator: CalibratedRegressor) -> dict[str, float] | None:
+    """How many standard deviations the intervals of half and of nine in ten rows reach."""
+    if estimator.method != "conformal" or len(estimator.members_) > 1:
+        return None
+    try:
+        return {str(level): estimator.reach(level) for level in (0.5, 0.9)}
+    except ValueError:  # too few rows for it
+        return None
+
+
+# --- packing -------------------------------------------------------------------------------------
+
+
+def network_data(networks: fleet.Networks, rounded: bool = False) -> dict[str, Any]:
+    """Networks as text; parameters keep their 32 bits, or 16 and a factor for each block."""
+    architecture = networks.architecture
+    mean, variance = architecture.sizes(networks.x_mean.shape[1])
+    bound = architecture.input_bound
+    small, factors = _sixteen_bits(networks.parameters)
+    scaling = np.column_stack([getattr(networks, name) for name in SCALING])
+    return {
+        "count": len(networks),
+        "mean": mean,
+        "variance": variance,
+        "activation": architecture.activation,
+        "bound": None if np.isinf(bound) else float(bound),
+        "floor": fleet.VARIANCE_FLOOR,
+        "size": networks.parameters.shape[1],
+        "parameters": _base64(small, "<i2") if rounded else _base64(networks.parameters, "<f4"),
+        "factors": _base64(factors, "<f4") if rounded else None,
+        "scaling": _base64(scaling, "<f4" if rounded else "<f8"),
+    }
+
+
+def _sixteen_bits(parameters: NDArray[Any]) -> tuple[NDArray[np.int16], NDArray[np.float32]]:
+    """Whole numbers, and what each block of them is to be multiplied by."""
+    flat = np.asarray(parameters, dtype=np.float64).ravel()
+    blocks = np.pad(flat, (0, -len(flat) % BLOCK)).reshape(-1, BLOCK)
+    factors = (np.abs(blocks).max(axis=1) / 32_767).astype(np.float32)
+    safe = np.where(factors > 0, factors, 1.0)[:, None]
+    whole = np.clip(np.round(blocks / safe), -32_767, 32_767).astype(np.int16)
+    return whole.ravel()[: len(flat)], factors
+
+
+def _rounded(networks: fleet.Networks) -> fleet.Networks:
+    """Networks with the parameters that the page has."""
+    whole, factors = _sixteen_bits(networks.parameters)
+    flat = whole * np.repeat(factors, BLOCK)[: len(whole)]
+    shape, kind = networks.parameters.shape, networks.parameters.dtype
+    scaling = {n: getattr(networks, n).astype(np.float32).astype(np.float64) for n in SCALING}
+    return dataclasses.replace(networks, parameters=flat.reshape(shape).astype(kind), **scaling)
+
+
+def _base64(array: NDArray[Any], kind: str) -> str:
+    return base64.b64encode(np.ascontiguousarray(array, dtype=kind).tobytes()).decode()
+
+
+def _size(made: dict[str, Any]) -> int:
+    """Letters of what is packed."""
+    parts = [*made["groups"], *made.get("forests", [])]
+    return sum(len(v) for part in parts for v in part.values() if isinstance(v, str))
+
+
+# --- what an automatic search found --------------------------------------------------------------
+
+
+def _rounded_composite(composite: Composite) -> Composite:
+    def with_rounded(part: Any) -> Any:
+        if not isinstance(getattr(part, "networks", None), fleet.Networks):
+            return part
+        return dataclasses.replace(part, networks=_rounded(part.networks))
+
+    return dataclasses.replace(
+        composite,
+        means=tuple(map(with_rounded, composite.means)),
+        noises=tuple(map(with_rounded, composite.noises)),
+    )
+
+
+def _composite_data(composite: Composite, rounded: bool) -> dict[str, Any]:
+    """All of a :class:`Composite`; networks and forests are numbered."""
+    groups: list[dict[str, Any]] = []
+    forests: list[dict[str, Any]] = []
+    means = []
+    for share, mean in zip(composite.shares, composite.means, strict=True):
+        told: dict[str, Any] = {"share": float(share)}
+        if isinstance(mean, MeanOfNoise):
+            told["noise"] = mean.number
+        elif isinstance(mean, NetworkMean):
+            told |= {"group": len(groups), "encoded": mean.encoded}
+            groups.append(network_data(mean.networks, rounded))
+        elif isinstance(mean, Linear):
+            told |= {"coefficients": mean.coefficients.tolist(), "intercept": mean.intercept}
+        else:
+            told["forest"] = len(forests)
+            forests.append(_forest_data(mean))
+        means.append(told)
+    noises = []
+    for noise in composite.noises:
+        shape = noise.shape
+        noises.append(
+            {
+                "group": len(groups),
+                "encoded": noise.encoded,
+                "joint": noise.joint,
+                "shape": [shape.offset, shape.exponent, shape.low, shape.high],
+                "weights": noise.weights.tolist(),
+            }
+        )
+        groups.append(network_data(noise.networks, rounded))
+    steps = composite.steps
+    return {
+        "kind": "composite",
+        "log": composite.log,
+        "multiples": MULTIPLES.tolist(),
+        "limits": [float(end) for end in composite.limits],
+        "unknown": float(composite.unknown_std),
+        "x_low": composite.range.x_low.tolist(),
+        "x_high": composite.range.x_high.tolist(),
+        "steps": {f.name: getattr(steps, f.name).tolist() for f in dataclasses.fields(steps)},
+        "means": means,
+        "noises": noises,
+        "groups": groups,
+        "forests": forests,
+    }
+
+
+def _forest_data(forest: Forest) -> dict[str, Any]:
+    return {
+        "feature": _base64(forest.feature, "<i1" if forest.feature.max() < 2**7 else "<i2"),
+        "wide": bool(forest.feature.max() >= 2**7),
+        "threshold": _base64(forest.threshold, "<f4"),
+        "right": _base64(forest.right, "<u2"),
+        "starts": forest.starts.tolist(),
+        "center": forest.center,
+        "scale": forest.scale,
+    }
+
+
+# --- stand-ins -----------------------------------------------------------------------------------
+
+
+def stand_in(estimator: Any, X: Array) -> tuple[dict[str, Any], dict[str, float]]:
+    """Networks trained on what the model says about these rows, and how far they are from it.
+
+    One for the mean, one for the median, and one for the logarithm of each gap between neighbouring
+    quantiles, which so stay in order. The last fifth of the rows only judges.
+    """
+    dist = predictive_distribution(estimator, X)
+    quantiles = dict(zip(LEVELS, _quantiles(estimator, dist, X), strict=True))
+    least = 1e-6 * max(float(np.ptp(dist.mean)), float(dist.std.max()), 1e-300)
+    gaps = [np.log(np.maximum(quantiles[b] - quantiles[a], least)) for a, b in GAPS]
+    train = np.arange(0, len(X) - len(X) // 5)
+    stage = Stage("warmup", max(1, STEPS * 64 // len(train)), 5e-3, "cosine", reg_mean=1e-6)
+    parts = [
+        fleet.train(
+            X, aim, None, [(train, train[:0])], [fleet.Network((stage,), seed)],
+            architecture=Architecture((64, 32), None, "silu"), training=Training(batch_size=64),
+            threads=fleet.effective_threads(None),
+        ).networks
+        for seed, aim in enumerate([dist.mean, quantiles[0.5], *gaps])
+    ]  # fmt: skip
+    networks = fleet.join(parts)
+    floor = 0.0 if quantiles[0.05].min() >= 0 else None
+    fresh = slice(len(train), None)
+    told = stand_in_values(networks.predict(X[fresh])[0], floor)
+    truth = np.column_stack([dist.mean, *quantiles.values()])[fresh]
+    off = np.sqrt(np.mean((told - truth) ** 2, axis=0)) / max(float(truth[:, 0].std()), least)
+    distance = {"mean": float(off[0]), "ends": float(max(off[1], off[-1]))}
+    return {"kind": "stand-in", "floor": floor, "groups": [network_data(networks)]}, distance
+
+
+def _quantiles(estimator: Any, dist: Distribution, X: Array) -> list[Array]:
+    """Ends of the intervals that the model gives, and its median."""
+    ends = {level: dist.interval(level) for level in (0.5, 0.9)}
+    if isinstance(estimator, CalibratedRegressor):
+        for level in ends:
+            if level * (estimator.n_calibration_ + 1) <= estimator.n_calibration_:
+                ends[level] = estimator.predict_interval(X, level)
+    half, nine = ends[0.5], ends[0.9]
+    return [nine[:, 0], half[:, 0], dist.ppf(0.5), half[:, 1], nine[:, 1]]
+
+
+def stand_in_values(outputs: Array, floor: float | None) -> Array:
+    """Mean and the five quantiles of each row, from what the six networks say."""
+    mean, median, *logs = outputs
+    a, b, c, d = (np.exp(log) for log in logs)
+    made = np.column_stack([mean, median - a - c, median - a, median, median + b, median + b + d])
+    return made if floor is None else np.maximum(made, floor)
