@@ -85,6 +85,8 @@ def test_a_log_scale_keeps_every_quantile_above_zero(monkeypatch):
     assert "below zero, where price never is: --log keeps them above." in plain.notes[-1]
     assert not any("below zero" in note for note in on_log.notes)
     assert "of the logarithm" in workflow.model_in_words(on_log.networks)
+    with pytest.raises(ValueError, match="--effort low is for the automatic search: drop --no-s"):
+        fit_table(frame, "price", search=False, effort="low")
     with pytest.raises(ValueError, match="drop one"):
         fit_table(frame, "price", members=2, log=True)
     frame.loc[4, "price"] = 0

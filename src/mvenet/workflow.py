@@ -156,6 +156,7 @@ def fit_table(
     members: int | None = None,
     calibrate: bool = False,
     log: bool | None = None,
+    effort: str | None = None,
     holdout: float = 0.2,
     seed: int | None = None,
     verbose: int = 0,
@@ -181,6 +182,8 @@ def fit_table(
     log : bool or None
         Model the target's logarithm, so that no prediction is below zero; None lets the rows left
         out decide.
+    effort : {"low", "medium", "high"} or None
+        How much a search tries, as in :class:`mvenet.MVERegressorCV`; None is its default.
     holdout : float
         Share of the rows held out to evaluate, 0 for none.
     seed : int or None
@@ -198,7 +201,12 @@ def fit_table(
     encoder = TableEncoder(target=target)
     if log:
         _refuse_log(y, target, members)
-    networks = _networks(search, members, log, len(train), random_state=seed, verbose=verbose)
+    if effort is not None and (members is not None or not search):
+        other = "--members" if members is not None else "--no-search"
+        raise ValueError(f"--effort {effort} is for the automatic search: drop {other}.")
+    common: dict[str, Any] = {"random_state": seed, "verbose": verbose}
+    common |= {} if effort is None else {"effort": effort}
+    networks = _networks(search, members, log, len(train), **common)
     estimator = CalibratedRegressor(networks) if calibrate else networks
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

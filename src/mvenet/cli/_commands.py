@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import sys
 import time
+from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
@@ -50,6 +51,14 @@ CHANGED = 3  # of check
 INTERRUPTED = 130  # of fit, also if it kept a model
 
 
+class Effort(StrEnum):
+    """How much a search tries."""
+
+    low = "low"
+    medium = "medium"
+    high = "high"
+
+
 def _version(asked: bool) -> None:
     if asked:
         console.print(f"mvenet {mvenet.__version__}")
@@ -89,6 +98,9 @@ def fit(
             help="Model the target's logarithm: nothing below zero. Else the evidence decides.",
         ),
     ] = None,
+    effort: Annotated[
+        Effort | None, typer.Option(help="How much the search tries.", show_default="medium")
+    ] = None,
     holdout: Annotated[
         float, typer.Option(min=0, max=0.9, help="Share of the rows kept to check the model by.")
     ] = 0.2,
@@ -114,7 +126,8 @@ def fit(
     with _distributed.on_dask(dask):
         fitted = workflow.fit_table(
             frame, target, search=search, members=members, calibrate=calibrate,
-            log=log, holdout=holdout, seed=seed, verbose=printing.verbosity(silent),
+            log=log, effort=effort and effort.value, holdout=holdout, seed=seed,
+            verbose=printing.verbosity(silent),
             expect=None if silent or dask else lambda work: printing.print_expected(work, search),
         )  # fmt: skip
     persistence.save(fitted.model, output)

@@ -132,8 +132,11 @@ def print_expected(work: Workload, search: bool) -> None:
     from mvenet._plan import duration
 
     several = f"{work.networks:,} network{'s' * (work.networks != 1)} to train"
-    hint = " Ctrl-C keeps the best model so far." if search else ""
-    console.print(f"About {duration(work.seconds)}: {several}.{hint}")
+    if search:  # long trainings are left out where short ones show that they do not pay
+        hint = "Ctrl-C keeps the best model so far."
+        console.print(f"About {duration(work.seconds)} at most: {several}. {hint}")
+    else:
+        console.print(f"About {duration(work.seconds)}: {several}.")
 
 
 def print_fit(fitted: FittedTable, source: str, target: str) -> None:

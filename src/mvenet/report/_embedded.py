@@ -26,9 +26,8 @@ from mvenet.recipes import Architecture, Stage, Training
 
 Array = NDArray[np.float64]
 MOST_BYTES = 2_460_000  # of an embedded model: the whole page stays below three megabytes
-MOST_TREE_NODES = 2**16  # of a tree, so that a child's number has 16 bits
 SCALING = ("x_mean", "x_scale", "y_mean", "y_scale")
-BLOCK = 64  # parameters that share the factor of their 16 bits
+BLOCK = 32  # parameters that share the factor of their 16 bits
 LARGEST_ROUNDING = 1e-3  # of the spread of the predictions
 STEPS = 20_000  # that a stand-in is trained for
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -58,8 +57,7 @@ def _can_be_embedded(estimator: Any, calibrated: bool, X: Array) -> bool:
     """Whether the page can do all that the model does."""
     if isinstance(composite := getattr(estimator, "composite_", None), Composite):
         return all(
-            isinstance(mean, NetworkMean | MeanOfNoise | Linear)
-            or (isinstance(mean, Forest) and np.diff(mean.starts).max() <= MOST_TREE_NODES)
+            isinstance(mean, NetworkMean | MeanOfNoise | Linear | Forest)
             for mean in composite.means  # a regressor of the user's is none of these
         )
     networks = getattr(estimator, "networks_", None)
@@ -145,10 +143,15 @@ def _sixteen_bits(parameters: NDArray[Any]) -> tuple[NDArray[np.int16], NDArray[
     return whole.ravel()[: len(flat)], factors
 
 
+def _from_sixteen_bits(
+    whole: NDArray[np.int16], factors: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    return whole * np.repeat(factors, BLOCK)[: len(whole)]
+
+
 def _rounded(networks: fleet.Networks) -> fleet.Networks:
     """Networks with the parameters that the page has."""
-    whole, factors = _sixteen_bits(networks.parameters)
-    flat = whole * np.repeat(factors, BLOCK)[: len(whole)]
+    flat = _from_sixteen_bits(*_sixteen_bits(networks.parameters))
     shape, kind = networks.parameters.shape, networks.parameters.dtype
     scaling = {n: getattr(networks, n).astype(np.float32).astype(np.float64) for n in SCALING}
     return dataclasses.replace(networks, parameters=flat.reshape(shape).astype(kind), **scaling)
@@ -169,6 +172,8 @@ def _size(made: dict[str, Any]) -> int:
 
 def _rounded_composite(composite: Composite) -> Composite:
     def with_rounded(part: Any) -> Any:
+        if isinstance(part, Forest):
+            return _rounded_forest(part)
         if not isinstance(getattr(part, "networks", None), fleet.Networks):
             return part
         return dataclasses.replace(part, networks=_rounded(part.networks))
@@ -196,7 +201,7 @@ def _composite_data(composite: Composite, rounded: bool) -> dict[str, Any]:
             told |= {"coefficients": mean.coefficients.tolist(), "intercept": mean.intercept}
         else:
             told["forest"] = len(forests)
-            forests.append(_forest_data(mean))
+            forests.append(_forest_data(mean, rounded))
         means.append(told)
     noises = []
     for noise in composite.noises:
@@ -228,16 +233,28 @@ def _composite_data(composite: Composite, rounded: bool) -> dict[str, Any]:
     }
 
 
-def _forest_data(forest: Forest) -> dict[str, Any]:
+def _forest_data(forest: Forest, rounded: bool) -> dict[str, Any]:
+    """Trees as text: depth first, so that nobody has to tell where a right child is."""
+    leaf = forest.feature < 0
+    small, factors = _sixteen_bits(forest.threshold[leaf])
+    wide = bool(forest.feature.max() >= 2**7)
     return {
-        "feature": _base64(forest.feature, "<i1" if forest.feature.max() < 2**7 else "<i2"),
-        "wide": bool(forest.feature.max() >= 2**7),
-        "threshold": _base64(forest.threshold, "<f4"),
-        "right": _base64(forest.right, "<u2"),
+        "wide": wide,
+        "feature": _base64(forest.feature, "<i2" if wide else "<i1"),
+        "thresholds": _base64(forest.threshold[~leaf], "<f4"),
+        "leaves": _base64(small, "<i2") if rounded else _base64(forest.threshold[leaf], "<f4"),
+        "factors": _base64(factors, "<f4") if rounded else None,
         "starts": forest.starts.tolist(),
         "center": forest.center,
         "scale": forest.scale,
     }
+
+
+def _rounded_forest(forest: Forest) -> Forest:
+    """Trees with the leaves that the page has."""
+    leaf, threshold = forest.feature < 0, forest.threshold.copy()
+    threshold[leaf] = _from_sixteen_bits(*_sixteen_bits(threshold[leaf]))
+    return dataclasses.replace(forest, threshold=threshold)
 
 
 # --- stand-ins -----------------------------------------------------------------------------------

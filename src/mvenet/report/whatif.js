@@ -8,19 +8,27 @@
     const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
     return new Kind(bytes.buffer);
   };
-  const model = data.model, BLOCK = 64;
+  const model = data.model, BLOCK = 32;
+  const numbers = (text, factors) => { // 32 bits each, or 16 times the factor of their block
+    if (factors === null) return unpack(text, Float32Array);
+    const by = unpack(factors, Float32Array);
+    return Float32Array.from(unpack(text, Int16Array), (v, i) => v * by[Math.floor(i / BLOCK)]);
+  };
   for (const nets of model.groups) {
-    if (nets.factors === null) nets.parameters = unpack(nets.parameters, Float32Array);
-    else { // 16 bits each, times the factor of their block
-      const whole = unpack(nets.parameters, Int16Array), factors = unpack(nets.factors, Float32Array);
-      nets.parameters = Float32Array.from(whole, (v, i) => v * factors[Math.floor(i / BLOCK)]);
-    }
+    nets.parameters = numbers(nets.parameters, nets.factors);
     nets.scaling = unpack(nets.scaling, nets.factors === null ? Float64Array : Float32Array);
   }
   for (const forest of model.forests || []) {
-    forest.feature = unpack(forest.feature, forest.wide ? Int16Array : Int8Array);
-    forest.threshold = unpack(forest.threshold, Float32Array);
-    forest.right = unpack(forest.right, Uint16Array);
+    const feature = unpack(forest.feature, forest.wide ? Int16Array : Int8Array);
+    const thresholds = unpack(forest.thresholds, Float32Array), leaves = numbers(forest.leaves, forest.factors);
+    const threshold = new Float32Array(feature.length), right = new Int32Array(feature.length), waiting = [];
+    let inner = 0, leaf = 0;
+    feature.forEach((column, node) => { // depth first: what follows a leaf is the latest right child
+      threshold[node] = column < 0 ? leaves[leaf++] : thresholds[inner++];
+      if (column >= 0) waiting.push(node);
+      else if (waiting.length) right[waiting.pop()] = node + 1;
+    });
+    Object.assign(forest, { feature, threshold, right });
   }
 
   const ACTIVATIONS = {
@@ -98,11 +106,10 @@
   function forest(trees, x) {
     let total = 0;
     for (let t = 0; t + 1 < trees.starts.length; t++) {
-      const root = trees.starts[t];
-      let at = root;
+      let at = trees.starts[t];
       while (trees.feature[at] >= 0) {
         const left = Math.fround(x[trees.feature[at]]) <= trees.threshold[at];
-        at = left ? at + 1 : root + trees.right[at];
+        at = left ? at + 1 : trees.right[at];
       }
       total += trees.threshold[at];
     }
