@@ -29,6 +29,7 @@ from sklearn.metrics import (
     check_scoring,
     mean_absolute_error,
     mean_pinball_loss,
+    r2_score,
     root_mean_squared_error,
 )
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
@@ -600,6 +601,22 @@ def test_bad_training_moments(given: dict[str, float], message: str) -> None:
 def test_constant_outcomes_have_no_standardised_loss() -> None:
     with pytest.raises(ValueError, match=r"got 3\.0 and 0\.0; pass those of the training"):
         metrics.msll([3.0, 3.0], TWO)
+
+
+# --- all at once
+
+
+def test_the_summary_is_the_scores(dist: Distribution) -> None:
+    y, w = np.random.default_rng(1).normal(size=40), some_weights()
+    told = metrics.summary(y, dist, level=0.8, sample_weight=w)
+    for name in ("rmse", "mae", "nll", "crps"):
+        assert told[name] == pytest.approx(call(name, y, dist, sample_weight=w), rel=1e-12)
+    inside = metrics.coverage(y, dist, nominal=0.8, sample_weight=w)
+    assert told["coverage"] == pytest.approx(inside)
+    wide = metrics.interval_width(dist, coverage=0.8, sample_weight=w)
+    assert told["width"] == pytest.approx(wide)
+    assert told["r2"] == pytest.approx(r2_score(y, dist.mean, sample_weight=w))
+    assert np.isnan(metrics.summary([3.0, 3.0], TWO)["r2"])
 
 
 # --- speed

@@ -94,15 +94,8 @@ def judge(
     intervals: Mapping[float, Array] | None = None,
 ) -> Evaluation:
     """Score predictive distributions, and intervals if they are others, by what was observed."""
-    spread = float(np.var(y))
-    rmse = metrics.rmse(y, dist)
-    scores = {
-        "rmse": rmse,
-        "mae": metrics.mae(y, dist),
-        "r2": 1 - rmse**2 / spread if spread > 0 else float("nan"),
-        "nll": metrics.nll(y, dist),
-        "crps": metrics.crps(y, dist),
-    }
+    told = metrics.summary(y, dist)
+    scores = {name: told[name] for name in ("rmse", "mae", "r2", "nll", "crps")}
     reached = metrics.coverage(y, dist, nominal=LEVELS)
     covered = dict(zip(LEVELS, np.asarray(reached).tolist(), strict=True))
     for level, ends in (intervals or {}).items():

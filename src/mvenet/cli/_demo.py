@@ -43,9 +43,8 @@ class Score:
 
 def score(name: str, model: DistributionRegressor, X: Any, y: Any) -> Score:
     """Score a fitted model."""
-    dist = model.predict_dist(X)
-    covered = float(metrics.coverage(y, dist, nominal=0.9))
-    return Score(name, metrics.rmse(y, dist), -metrics.nll(y, dist), covered)
+    told = metrics.summary(y, model.predict_dist(X))
+    return Score(name, told["rmse"], -told["nll"], told["coverage"])
 
 
 def baselines(**settings: Any) -> Iterator[tuple[str, MVERegressor]]:

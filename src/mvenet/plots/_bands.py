@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mvenet.metrics import Forecast, Given
+from mvenet.metrics._inputs import Forecast, Given
 from mvenet.plots._predictions import checked_levels, checked_target, intervals, predicted
 from mvenet.plots._style import (
     BLUE,

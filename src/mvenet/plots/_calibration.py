@@ -11,7 +11,7 @@ from scipy import stats
 
 from mvenet import metrics
 from mvenet._estimator import DistributionRegressor
-from mvenet.metrics import Forecast, Given
+from mvenet.metrics._inputs import Forecast, Given
 from mvenet.plots._predictions import (
     checked_levels,
     checked_target,

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from mvenet._sklearn import n_rows_of
 from mvenet.distributions import Distribution
 from mvenet.distributions._checks import check_shape, levels_within
-from mvenet.metrics import _numbers
+from mvenet.metrics._inputs import numbers
 from mvenet.predictive import predictive_distribution, unwrapped
 
 Array = NDArray[np.float64]
@@ -43,7 +43,7 @@ def _check_fitted(estimator: Any) -> None:
 
 def checked_target(X: Any, y: ArrayLike) -> Array:
     """Outcomes, finite and one for each row of X."""
-    target = _numbers("y", y)
+    target = numbers("y", y)
     check_shape("y", target, (n_rows_of(X),), "pass one outcome for each row of X")
     return target
 

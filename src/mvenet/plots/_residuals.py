@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from mvenet._sklearn import rows_of
-from mvenet.metrics import Forecast, Given, _checked_inputs, _root_mean_square
+from mvenet.metrics._inputs import Forecast, Given, checked_inputs, root_mean_square
 from mvenet.plots._predictions import checked_levels, checked_target, intervals, predicted, whole
 from mvenet.plots._style import (
     BLUE,
@@ -160,7 +160,7 @@ class PredictionDisplay(Display):
         PredictionDisplay
         """
         levels = _single(coverage)
-        target, forecast, _ = _checked_inputs(y_true, dist, std, None)
+        target, forecast, _ = checked_inputs(y_true, dist, std, None)
         rows = some(len(target), max_points)
         return cls(
             y_true=target[rows],
@@ -325,7 +325,7 @@ class SpreadDisplay(Display):
         -------
         SpreadDisplay
         """
-        target, forecast, _ = _checked_inputs(y_true, dist, std, None)
+        target, forecast, _ = checked_inputs(y_true, dist, std, None)
         spread = forecast.std
         if n_bins is None:
             n_bins = int(np.clip(len(target) // 20, 1, min(10, len(np.unique(spread)))))
@@ -387,7 +387,7 @@ class SpreadDisplay(Display):
         order = np.argsort(self.std, kind="stable")
         groups = np.array_split(order, self.n_bins)
         roots = [
-            [_root_mean_square(values[rows], None) for rows in groups]
+            [root_mean_square(values[rows], None) for rows in groups]
             for values in (self.std, self.residual)
         ]
         return np.array(roots[0]), np.array(roots[1]), np.array([len(rows) for rows in groups])

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mvenet.distributions import Distribution
 from mvenet.distributions._checks import check_shape
-from mvenet.metrics import Forecast, Given, _checked_inputs, _numbers
+from mvenet.metrics._inputs import Forecast, Given, checked_inputs, numbers
 from mvenet.plots._style import evenly, plain
 
 Array = NDArray[np.float64]
@@ -141,12 +141,12 @@ def checked_rows(
     if y_true is None:
         n = len(dist) if isinstance(dist, Distribution) else np.size(dist)
         y_true = np.zeros(n)
-    return _checked_inputs(y_true, dist, std, None)[:2]
+    return checked_inputs(y_true, dist, std, None)[:2]
 
 
 def places(x: ArrayLike, n: int) -> tuple[Array, NDArray[np.int64]]:
     """Positions of all rows, and which rows to draw, in ascending order of the position."""
-    place = _numbers("x", x)
+    place = numbers("x", x)
     place = place[:, 0] if place.ndim == 2 and place.shape[1] == 1 else place
     check_shape("x", place, (n,), "pass one position for each prediction")
     first = np.unique(place, return_index=True)[1]

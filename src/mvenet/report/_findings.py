@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Array = NDArray[np.float64]
+PARTS = ("rmse", "nll", "crps", "coverage", "width")  # of a line of the table of scores
 ODD = 0.999  # an interval that a row should miss once in a thousand
 
 
@@ -37,14 +38,8 @@ class Line:
 
 def scores(name: str, y: Array, dist: Distribution) -> Line:
     """Scores of a predictive distribution, the interval being the central 90 %."""
-    return Line(
-        name,
-        metrics.rmse(y, dist),
-        metrics.nll(y, dist),
-        metrics.crps(y, dist),
-        float(metrics.coverage(y, dist, nominal=0.9)),
-        float(metrics.interval_width(dist, coverage=0.9)),
-    )
+    told = metrics.summary(y, dist)
+    return Line(name, **{part: told[part] for part in PARTS})
 
 
 def baselines(X: Array, y: Array, X_test: Array, y_test: Array, seed: int = 0) -> list[Line]:

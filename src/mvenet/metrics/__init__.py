@@ -11,17 +11,24 @@ the distribution that the outcomes come from, so models can be ranked by them. `
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.metadata_routing import MetadataRequest
+from numpy.typing import ArrayLike
 
-from mvenet.distributions import Distribution, Normal
-from mvenet.distributions._checks import check, check_shape, levels_within, real
-from mvenet.predictive import predictive_distribution
+from mvenet.distributions import Normal
+from mvenet.distributions._checks import levels_within
+from mvenet.metrics._inputs import (
+    FloatArray,
+    Forecast,
+    Given,
+    checked_inputs,
+    mean_by_level,
+    mean_of,
+    residuals,
+    root_mean_square,
+    weighted,
+)
+from mvenet.metrics._scorers import Scorer
 
 __all__ = [
     "coverage",
@@ -38,11 +45,8 @@ __all__ = [
     "pit",
     "rmse",
     "sharpness",
+    "summary",
 ]
-
-FloatArray: TypeAlias = NDArray[np.float64]
-Forecast: TypeAlias = Distribution | ArrayLike
-Given: TypeAlias = ArrayLike | None
 
 
 def nll(
@@ -73,8 +77,8 @@ def nll(
     >>> round(nll([0.0, 2.0], [0.0, 1.0], std=[1.0, 0.5]), 3)
     1.572
     """
-    y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
-    return _mean(-predicted.logpdf(y), weight)
+    y, predicted, weight = checked_inputs(y_true, dist, std, sample_weight)
+    return mean_of(-predicted.logpdf(y), weight)
 
 
 def crps(
@@ -99,8 +103,8 @@ def crps(
     >>> round(crps([0.0, 2.0], [0.0, 1.0], std=[1.0, 0.5]), 3)
     0.48
     """
-    y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
-    return _mean(predicted.crps(y), weight)
+    y, predicted, weight = checked_inputs(y_true, dist, std, sample_weight)
+    return mean_of(predicted.crps(y), weight)
 
 
 def rmse(
@@ -121,7 +125,7 @@ def rmse(
     >>> rmse([0.0, 2.0], [1.0, 9.0])
     5.0
     """
-    return _root_mean_square(*_residuals(y_true, dist, std, sample_weight))
+    return root_mean_square(*residuals(y_true, dist, std, sample_weight))
 
 
 def mae(
@@ -145,8 +149,8 @@ def mae(
     >>> mae([0.0, 2.0], [1.0, 9.0])
     4.0
     """
-    residuals, weight = _residuals(y_true, dist, std, sample_weight)
-    return _mean(np.abs(residuals), weight)
+    errors, weight = residuals(y_true, dist, std, sample_weight)
+    return mean_of(np.abs(errors), weight)
 
 
 def msll(
@@ -179,10 +183,10 @@ def msll(
     >>> round(msll([0.0, 4.0], [0.5, 3.5], std=[1.0, 1.0], train_mean=2.0, train_std=2.0), 3)
     -1.068
     """
-    y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
+    y, predicted, weight = checked_inputs(y_true, dist, std, sample_weight)
     if train_mean is None and train_std is None:
-        train_mean = _mean(y, weight)
-        train_std = _root_mean_square(y - train_mean, weight)
+        train_mean = mean_of(y, weight)
+        train_std = root_mean_square(y - train_mean, weight)
     pair, got = "train_mean and train_std", f"got {train_mean} and {train_std}"
     if train_mean is None or train_std is None:
         raise ValueError(f"{pair} must be given together, {got}; pass both or neither")
@@ -191,7 +195,7 @@ def msll(
             f"{pair} must be finite, std positive, {got}; pass those of the training y"
         )
     constant = Normal(np.full(len(y), train_mean), np.full(len(y), train_std))
-    return _mean(constant.logpdf(y) - predicted.logpdf(y), weight)
+    return mean_of(constant.logpdf(y) - predicted.logpdf(y), weight)
 
 
 def interval_score(
@@ -223,10 +227,10 @@ def interval_score(
     4.243
     """
     levels = levels_within("coverage", coverage, "write 0.95 for 95 %")
-    y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
+    y, predicted, weight = checked_inputs(y_true, dist, std, sample_weight)
     low, high = np.moveaxis(predicted.interval(levels.ravel()), -1, 0)
     missed = np.maximum(low - y[:, None], 0.0) + np.maximum(y[:, None] - high, 0.0)
-    return _mean_by_level(high - low + 2.0 / (1.0 - levels) * missed, weight, levels)
+    return mean_by_level(high - low + 2.0 / (1.0 - levels) * missed, weight, levels)
 
 
 def interval_width(
@@ -250,9 +254,9 @@ def interval_width(
     7.84
     """
     levels = levels_within("coverage", coverage, "write 0.95 for 95 %")
-    predicted, weight = _weighted(dist, std, sample_weight)
+    predicted, weight = weighted(dist, std, sample_weight)
     low, high = np.moveaxis(predicted.interval(levels.ravel()), -1, 0)
-    return _mean_by_level(high - low, weight, levels)
+    return mean_by_level(high - low, weight, levels)
 
 
 def coverage(
@@ -283,10 +287,10 @@ def coverage(
     array([0.33, 0.67])
     """
     levels = levels_within("nominal", nominal, "write 0.95 for 95 %")
-    y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
+    y, predicted, weight = checked_inputs(y_true, dist, std, sample_weight)
     # Through the cdf: the quantiles of a mixture, one level at a time, would take far longer.
     needed = 2.0 * np.abs(predicted.cdf(y) - 0.5)
-    return _mean_by_level(needed[:, None] <= levels.ravel(), weight, levels)
+    return mean_by_level(needed[:, None] <= levels.ravel(), weight, levels)
 
 
 def pit(y_true: ArrayLike, dist: Forecast, std: Given = None) -> FloatArray:
@@ -308,7 +312,7 @@ def pit(y_true: ArrayLike, dist: Forecast, std: Given = None) -> FloatArray:
     >>> print(pit([0.0, 2.0], [0.0, 1.0], std=[1.0, 1.0]).round(3))
     [0.5   0.841]
     """
-    y, predicted, _ = _checked_inputs(y_true, dist, std, None)
+    y, predicted, _ = checked_inputs(y_true, dist, std, None)
     return predicted.cdf(y)
 
 
@@ -334,7 +338,7 @@ def miscalibration_area(
     >>> miscalibration_area([-1.0, 0.0, 1.0], [9.0, 9.0, 9.0], std=[0.1, 0.1, 0.1])
     0.5
     """
-    y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
+    y, predicted, weight = checked_inputs(y_true, dist, std, sample_weight)
     reached = predicted.cdf(y)
     order = np.argsort(reached)
     share = np.cumsum(np.ones(len(y)) if weight is None else weight[order])
@@ -375,7 +379,7 @@ def ence(
     >>> round(ence([1.0, -1.0, 2.0, 3.0], [0.0] * 4, std=[1.0, 1.0, 4.0, 4.0], n_bins=2), 3)
     0.181
     """
-    y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
+    y, predicted, weight = checked_inputs(y_true, dist, std, sample_weight)
     if not isinstance(n_bins, int | np.integer) or not 1 <= n_bins <= len(y):
         rows = f"from 1 to the {len(y)} rows that have a weight"
         raise ValueError(f"n_bins must be an integer {rows}, got {n_bins!r}; use fewer bins")
@@ -385,7 +389,7 @@ def ence(
     upto = np.cumsum(weight[order])
     bins = np.floor(n_bins * (upto - 0.5 * weight[order]) / upto[-1])
     ratios = [
-        _root_mean_square(errors[rows], weight[rows]) / _root_mean_square(stds[rows], weight[rows])
+        root_mean_square(errors[rows], weight[rows]) / root_mean_square(stds[rows], weight[rows])
         for rows in np.split(order, np.flatnonzero(np.diff(bins)) + 1)
     ]
     return float(np.mean(np.abs(np.array(ratios) - 1.0)))
@@ -409,147 +413,52 @@ def sharpness(dist: Forecast, std: Given = None, *, sample_weight: Given = None)
     >>> sharpness([0.0, 0.0], std=[1.0, 7.0])
     5.0
     """
-    predicted, weight = _weighted(dist, std, sample_weight)
-    return _root_mean_square(predicted.std, weight)
+    predicted, weight = weighted(dist, std, sample_weight)
+    return root_mean_square(predicted.std, weight)
 
 
-@dataclass(frozen=True)
-class _Scorer:
-    """Scorer for ``scoring=``, of any estimator that predicts a distribution; higher is better.
+def summary(
+    y_true: ArrayLike,
+    dist: Forecast,
+    std: Given = None,
+    *,
+    level: float = 0.9,
+    sample_weight: Given = None,
+) -> dict[str, float]:
+    """The usual scores at once.
 
-    `neg_nll_scorer` is minus `nll`, the mean log-likelihood, and `neg_crps_scorer` minus `crps`.
-    They take the distribution from ``predict_dist(X)`` (of an ensemble the true mixture) or from
-    ``predict(X, return_std=True)`` as of ``BayesianRidge`` and ``GaussianProcessRegressor``, also
-    of the last step of a pipeline and of the best estimator of a search. The std of the latter
-    must include the noise, for a Gaussian process by a ``WhiteKernel``.
+    Parameters
+    ----------
+    y_true, dist, std, sample_weight
+        As in `nll`.
+    level : float in (0, 1)
+        Of the central interval whose coverage and width are told.
 
-    With metadata routing, ``neg_nll_scorer.set_score_request(sample_weight=True)`` is a scorer that
-    asks for the weights.
+    Returns
+    -------
+    dict of float
+        ``rmse``, ``mae``, ``r2`` (NaN if all outcomes are the same), ``nll``, ``crps``,
+        ``coverage`` and ``width``.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import BayesianRidge
-    >>> from sklearn.model_selection import cross_val_score
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 3))
-    >>> y = X[:, 0] + rng.normal(size=200)
-    >>> print(cross_val_score(BayesianRidge(), X, y, scoring=neg_nll_scorer, cv=3).round(2))
-    [-1.43 -1.43 -1.49]
+    >>> told = summary([0.0, 2.0], [0.0, 1.0], std=[1.0, 0.5])
+    >>> {name: round(score, 2) for name, score in told.items()}
+    {'rmse': 0.71, 'mae': 0.5, 'r2': 0.5, 'nll': 1.57, 'crps': 0.48, 'coverage': 0.5, 'width': 2.47}
     """
-
-    name: str
-    loss: Callable[..., float]
-    request: bool | str | None = None
-
-    def __call__(
-        self, estimator: Any, X: Any, y_true: ArrayLike, sample_weight: Given = None
-    ) -> float:
-        return -self.loss(
-            y_true, predictive_distribution(estimator, X), sample_weight=sample_weight
-        )
-
-    def __repr__(self) -> str:
-        return self.name
-
-    def set_score_request(self, *, sample_weight: bool | str | None) -> _Scorer:
-        """Return a scorer that asks for sample weights, as metadata routing calls it."""
-        return replace(self, request=sample_weight)  # the scorer of the module stays as it is
-
-    def get_metadata_routing(self) -> MetadataRequest:
-        """Return what scikit-learn's metadata routing wants to know."""
-        routing = MetadataRequest(owner=self.name)
-        routing.score.add_request(param="sample_weight", alias=self.request)
-        return routing
-
-    def _accept_sample_weight(self) -> bool:
-        return True  # what searches ask, after scikit-learn 1.6, where metadata routing is off
+    y, predicted, weight = checked_inputs(y_true, dist, std, sample_weight)
+    error, spread = rmse(y, predicted, sample_weight=weight), y - mean_of(y, weight)
+    constant = root_mean_square(spread, weight) if spread.any() else math.nan
+    return {
+        "rmse": error,
+        "mae": mae(y, predicted, sample_weight=weight),
+        "r2": 1 - (error / constant) ** 2,
+        "nll": nll(y, predicted, sample_weight=weight),
+        "crps": crps(y, predicted, sample_weight=weight),
+        "coverage": float(coverage(y, predicted, nominal=level, sample_weight=weight)),
+        "width": float(interval_width(predicted, coverage=level, sample_weight=weight)),
+    }
 
 
-neg_nll_scorer = _Scorer("neg_nll_scorer", nll)
-neg_crps_scorer = _Scorer("neg_crps_scorer", crps)
-
-
-def _checked_inputs(
-    y_true: ArrayLike, dist: Forecast, std: Given, sample_weight: Given
-) -> tuple[FloatArray, Distribution, FloatArray | None]:
-    """Outcomes, distribution and weights, checked, of the rows that count."""
-    predicted = _distribution(dist, std)
-    y = _numbers("y_true", y_true)
-    check_shape("y_true", y, (len(predicted),), "pass one outcome for each prediction")
-    weight = _weights(sample_weight, len(predicted))
-    if weight is None or weight.all():
-        return y, predicted, weight
-    rows = np.flatnonzero(weight)  # an infinite score times a weight of 0 would be NaN
-    return y[rows], predicted[rows], weight[rows]
-
-
-def _weighted(
-    dist: Forecast, std: Given, sample_weight: Given
-) -> tuple[Distribution, FloatArray | None]:
-    predicted = _distribution(dist, std)
-    return _checked_inputs(np.zeros(len(predicted)), predicted, None, sample_weight)[1:]
-
-
-def _residuals(
-    y_true: ArrayLike, dist: Forecast, std: Given, sample_weight: Given
-) -> tuple[FloatArray, FloatArray | None]:
-    if std is None and not isinstance(dist, Distribution):
-        dist = _numbers("mean", dist)
-        std = np.ones(dist.shape)
-    y, predicted, weight = _checked_inputs(y_true, dist, std, sample_weight)
-    return y - predicted.mean, weight
-
-
-def _distribution(dist: Forecast, std: Given) -> Distribution:
-    if not isinstance(dist, Distribution):
-        if std is None:
-            raise ValueError("std must be given if dist holds means, got None; pass std=...")
-        mean = _numbers("mean", dist)
-        if mean.ndim > 1:
-            remedy = "pass NormalMixture(means, stds) for an ensemble, or flatten a column"
-            raise ValueError(f"mean must have shape (n,), got {mean.shape}; {remedy}")
-        dist = Normal(mean, _numbers("std", std))
-    elif std is not None:
-        rule = f"std must be None beside {dist!r}, which has its own"
-        raise ValueError(f"{rule}, got {type(std).__name__}; leave it out")
-    if not len(dist):
-        raise ValueError(f"dist must have at least one row, got {dist!r}; pass some predictions")
-    return dist
-
-
-def _weights(sample_weight: Given, n: int) -> FloatArray | None:
-    if sample_weight is None:
-        return None
-    weight = _numbers("sample_weight", sample_weight)
-    check_shape("sample_weight", weight, (n,), "pass one weight per row")
-    check("sample_weight", weight, weight >= 0.0, "not be negative", "use 0 to leave a row out")
-    if not weight.any():
-        raise ValueError("sample_weight must not be 0.0 for all rows; give one a positive weight")
-    shares: FloatArray = weight / weight.max()  # before any sum, which could overflow
-    return shares
-
-
-def _numbers(name: str, value: ArrayLike) -> FloatArray:
-    # A distribution has a length and rows: NumPy would take it for a nested list without end.
-    if isinstance(value, Distribution):
-        raise ValueError(f"{name} must hold numbers, got {value!r}; pass it as dist")
-    array = real(name, value)
-    check(name, array, np.isfinite(array), "be finite", "drop such rows")
-    return array
-
-
-def _mean(values: FloatArray, weight: FloatArray | None) -> float:
-    return float(np.average(values, weights=weight))
-
-
-def _mean_by_level(
-    values: NDArray[Any], weight: FloatArray | None, levels: FloatArray
-) -> float | FloatArray:
-    means = np.array([_mean(column, weight) for column in values.T])
-    return means if levels.ndim else float(means[0])
-
-
-def _root_mean_square(values: FloatArray, weight: FloatArray | None) -> float:
-    largest = float(np.abs(values).max()) or 1.0  # squares of 1e200 overflow, of 1e-200 vanish
-    return largest * math.sqrt(_mean((values / largest) ** 2, weight))
+neg_nll_scorer = Scorer("neg_nll_scorer", nll)
+neg_crps_scorer = Scorer("neg_crps_scorer", crps)
