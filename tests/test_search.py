@@ -1009,7 +1009,7 @@ def test_no_common_values():
         ({"cv": True}, "The 'cv' parameter .* Got True instead"),
         ({"cv": 2.5}, "The 'cv' parameter .* Got 2.5 instead"),
         ({"cv": "five"}, "The 'cv' parameter .* Got 'five' instead"),
-        ({"cv": 91}, "n_splits=91 greater than the number of samples: n_samples=90"),
+        ({"cv": 91}, "cv=91 must be a number of folds .* 90"),
         ({"cv": []}, r"cv=\[\] gives no folds"),
         ({"cv": GroupKFold(3)}, "The 'groups' parameter should not be None"),
     ],
@@ -1047,7 +1047,7 @@ def test_a_refused_fit_unfits_what_was_fitted_before(settings):
 
 
 def test_fewer_rows_than_folds():
-    message = "n_splits=10 greater than the number of samples: n_samples=5"
+    message = "cv=10 must be a number of folds .* 5"
     assert_refused(message, X[:5], Y[:5], cv=10)
     # Rows of weight zero do not count.
     w = np.zeros(90)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.model_selection import KFold
 
 from mvenet import _automatic, fleet
 from mvenet._estimator import NetworkRegressor
+from mvenet._folds import shuffled
 from mvenet._plan import Fitting, Plan, Request, Round, Table
 from mvenet._settings import PENALTY, choice, setting, with_settings
 from mvenet.recipes import STRATEGIES
@@ -155,9 +155,9 @@ class MVERegressor(NetworkRegressor):
 
     def _automatic_plan(self, table: Table) -> Plan:
         entropy = fleet.seed_entropy(self.random_state)
-        seed = fleet.derived_seed(entropy, 0, 0, 0) % 2**32
-        folds = KFold(max(2, min(FOLDS, len(table.rows) // 2)), shuffle=True, random_state=seed)
-        parts = [(table.rows[a], table.rows[b]) for a, b in folds.split(table.rows)]
+        count = max(2, min(FOLDS, len(table.rows) // 2))
+        folds = shuffled(count, fleet.derived_seed(entropy, 0, 0, 0)).split(table.rows)
+        parts = [(table.rows[a], table.rows[b]) for a, b in folds]
         return _automatic.plan(
             table,
             parts,

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
-from sklearn.model_selection import KFold, PredefinedSplit, check_cv
+from sklearn.model_selection import PredefinedSplit
 
 from mvenet import _automatic, fleet
 from mvenet._combination import LeftOut, Verdict
 from mvenet._estimator import NetworkRegressor
+from mvenet._folds import Folds, check_folds, folds_of
 from mvenet._plan import Fitting, Plan, Request, Round, Table
 from mvenet._settings import at_least, choice, setting, with_settings
 from mvenet.recipes import STRATEGIES
@@ -23,7 +24,6 @@ __all__ = ["MVERegressorCV"]
 
 Array = NDArray[np.float64]
 Pair = tuple[float, float]
-Folds = list[tuple[fleet.Rows, fleet.Rows]]
 MEANS = ("networks", "linear", "trees")
 # The parameters that count with strategy="auto".
 _AUTOMATIC = frozenset({"strategy", "means", "cv", "target", "effort"})
@@ -35,7 +35,7 @@ class _SearchPlan(Plan):
     """A search: a network for each pair and fold, then what the chosen pair needs besides."""
 
     pairs: list[Pair]
-    folds: list[tuple[fleet.Rows, fleet.Rows]]
+    folds: Folds
 
 
 @with_settings
@@ -337,30 +337,20 @@ n_iter_no_change, n_jobs, random_state, verbose
             )
         return both
 
-    def _folds(self, table: Table, entropy: Any) -> list[tuple[fleet.Rows, fleet.Rows]]:
+    def _folds(self, table: Table, entropy: Any) -> Folds:
         """Training and left-out rows of each fold, as row numbers of the table."""
         X, y, rows, cv = table.X, table.y, table.rows, self.cv
         if cv is None:
             cv = _automatic.usual_folds(len(rows)) if self.strategy == "auto" else 10
-        if isinstance(cv, Integral):
-            seed = fleet.derived_seed(entropy, 0, 0, 0) % 2**32
-            cv = KFold(int(cv), shuffle=True, random_state=seed)
-        if isinstance(cv, PredefinedSplit) or not hasattr(cv, "split"):  # rows of the table
-            every = np.arange(len(y))
-            counts = np.isin(every, rows)
-            given = [(every[a], every[b]) for a, b in check_cv(cv).split(X, y)]  # masks too
+        seed = fleet.derived_seed(entropy, 0, 0, 0)
+        own = isinstance(cv, Integral) or hasattr(cv, "split")
+        if own and not isinstance(cv, PredefinedSplit):
+            folds = [(rows[a], rows[b]) for a, b in folds_of("cv", cv, X[rows], y[rows], seed)]
+        else:  # rows of the table
+            counts = np.isin(np.arange(len(y)), rows)
+            given = folds_of("cv", cv, X, y, seed)
             folds = [(a[counts[a]], b[counts[b]]) for a, b in given]
-        else:
-            folds = [(rows[a], rows[b]) for a, b in check_cv(cv).split(X[rows], y[rows])]
-        for number, (train, test) in enumerate(folds):
-            if len(train) < 2 or len(test) < 1:
-                raise ValueError(
-                    f"cv gives fold {number} {len(train)} rows to train on and {len(test)} to "
-                    "leave out: it needs at least 2 and 1."
-                )
-        if not folds:
-            raise ValueError(f"cv={self.cv!r} gives no folds: use a splitter that has some.")
-        return folds
+        return check_folds("cv", self.cv, folds)
 
     def _set_results(self, pairs: list[Pair], verdicts: list[Verdict], best: int) -> None:
         """Set everything that is told about the search, as GridSearchCV does."""
