@@ -1052,7 +1052,7 @@ def test_fewer_rows_than_folds():
     # Rows of weight zero do not count.
     w = np.zeros(90)
     w[:4] = 1.0
-    with pytest.raises(ValueError, match="cv=5 must be a number of folds .* 4"):
+    with pytest.raises(ValueError, match=r"cv=5 must be a number of folds .* 4"):
         fast(cv=5).fit(X, Y, w)
     assert_refused("cv gives fold 0 1 rows to train on", X[:2], Y[:2], cv=2)
 
