@@ -407,7 +407,7 @@ def test_it_looks_further_only_where_that_pays():
 
 
 def test_any_regressor_can_be_a_mean(tmp_path):
-    y = 3 * X[:, 0] + 0.1 * RNG.normal(size=len(X))
+    y = 3 * X[:, 0] + 0.1 * np.random.default_rng(7).normal(size=len(X))
     given = MVERegressorCV(means=[LinearRegression()], cv=3, random_state=0).fit(X, y)
     share = dict(zip(given.cv_results_["name"], given.cv_results_["share"], strict=True))
     assert share["LinearRegression"] > 0.5
