@@ -26,7 +26,7 @@ from mvenet import MVERegressor, MVERegressorCV, Normal, NormalMixture
 
 Array = np.ndarray
 MANY_ROWS = 5000  # above, boosting takes larger steps
-TOO_MANY_FOR_A_PROCESS = 1500
+TOO_MANY_FOR_A_PROCESS = 1000
 PATIENCE = 50  # iterations without a better validation score
 THREADS = int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
 
@@ -98,7 +98,7 @@ def fit_catboost(X: Array, y: Array, X_stop: Array, y_stop: Array, depth: int) -
 def best_catboost(X: Array, y: Array) -> Any:
     """The depth of three that has the best validation score."""
     split = held_out(X, y)
-    models = [fit_catboost(*split, depth=depth) for depth in (4, 6, 8)]
+    models = [fit_catboost(*split, depth=depth) for depth in (2, 4, 6)]
     return min(models, key=lambda m: m.get_best_score()["validation"]["RMSEWithUncertainty"])
 
 

@@ -97,37 +97,26 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def most_folds(results: Results, table: str) -> int:
-    """How many folds of a table the most complete method has."""
-    return max((len(folds) for (_, name), folds in results.items() if name == table), default=0)
-
-
 def score_table(results: Results, tables: Sequence[str], score: Score) -> str:
-    """Mean ± standard error over folds; bold: the best of those that have all folds."""
+    """Mean ± standard error over the folds that all methods of a row have; bold: the best."""
     rows = []
     wins = dict.fromkeys(NAMES, 0)
     for table in tables:
         found = {name: values(results, name, table, score.key) for name in NAMES}
-        complete = most_folds(results, table)
-        ranked = {
-            name: score.sign * np.mean(list(of.values()))
-            for name, of in found.items()
-            if len(of) == complete
-        }
-        best = max(ranked, key=lambda name: ranked[name]) if ranked else None
+        found = {name: of for name, of in found.items() if of}
+        common = sorted(set.intersection(*(set(of) for of in found.values()))) if found else []
+        if not common:
+            continue
+        means = {name: mean_and_error([of[fold] for fold in common]) for name, of in found.items()}
+        best = max(means, key=lambda name: score.sign * means[name][0])
+        wins[best] += 1
         cells = []
-        for name, of in found.items():
-            if not of:
-                cells.append("–")
-                continue
-            mean, error = mean_and_error(list(of.values()))
-            cell = number(mean, score.digits)
+        for name in NAMES:
+            mean, error = means.get(name, (np.nan, np.nan))
+            cell = "–" if np.isnan(mean) else number(mean, score.digits)
             cell = f"**{cell}**" if name == best else cell
-            cell += "" if np.isnan(error) else f" ± {number(error, '.2g')}"
-            cells.append(cell + (f" ({len(of)} of {complete})" if len(of) < complete else ""))
-        if best:
-            wins[best] += 1
-        rows.append([table, *cells])
+            cells.append(cell + ("" if np.isnan(error) else f" ± {number(error, '.2g')}"))
+        rows.append([f"{table}, {len(common)} fold{'s'[: len(common) > 1]}", *cells])
     rows.append(["*best on*", *(str(wins[name]) for name in NAMES)])
     return markdown(["", *NAMES], rows)
 
@@ -245,7 +234,7 @@ def progress(results: Results, tables: Sequence[str]) -> str:
     """How much of the league is measured, in a sentence."""
     counts = {name: sum(len(results.get((name, t), ())) for t in tables) for name in NAMES}
     listed = ", ".join(f"{name} {count}" for name, count in counts.items())
-    return f"Folds measured so far, of {ALL_FOLDS} (a Gaussian process fits 100 of them): {listed}."
+    return f"Folds measured so far, of {ALL_FOLDS} (a Gaussian process fits 80 of them): {listed}."
 
 
 def tables_of_the_page(results: Results, order: Sequence[str]) -> str:

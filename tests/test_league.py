@@ -78,11 +78,11 @@ def made(tmp_path, **logliks):
     return league_page.read(tmp_path)
 
 
-def test_the_best_is_bold_and_an_unfinished_method_is_not_ranked(tmp_path):
-    results = made(tmp_path, ours=[1.0, 2.0, 3.0], CatBoost=[0.0, 1.0, 3.0], NGBoost=[9.0])
-    text = league_page.score_table(results, ["made"], league_page.LOGLIK)
-    assert "**2.00** ± 0.58" in text
-    assert "9.00 (1 of 3)" in text
+def test_the_best_is_bold_on_the_folds_that_all_have(tmp_path):
+    results = made(tmp_path, ours=[1.0, 3.0, -9.0], CatBoost=[0.0, 1.0, 3.0], NGBoost=[0.5, 0.5])
+    text = league_page.score_table(results, ["made", "another"], league_page.LOGLIK)
+    assert "| made, 2 folds | **2.00** ± 1 |" in text and "another" not in text
+    assert "| 0.50 ± 0.5 | 0.50 ± 0 |" in text
     assert text.splitlines()[-1].startswith("| *best on* | 1 | 0 |")
 
 
