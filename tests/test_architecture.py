@@ -8,11 +8,10 @@ import importlib
 import importlib.util
 import inspect
 import pkgutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 
 import mvenet
 
@@ -148,13 +147,7 @@ def test_no_import_goes_in_a_circle():
 # --- the public face -----------------------------------------------------------------------------
 
 
-def python(code):
-    command = [sys.executable, "-W", "error", "-c", code]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
-
-
+STRICT = ("-W", "error")
 OUR_NEEDS = """
 import joblib, numpy, scipy.special, sklearn.base, sklearn.utils.validation, sklearn.exceptions
 import sklearn.utils._param_validation, sklearn.model_selection, sklearn.metrics
@@ -164,7 +157,7 @@ import sklearn.utils._param_validation, sklearn.model_selection, sklearn.metrics
 def test_import_loads_nothing_that_is_optional():
     # scikit-learn itself looks for some of these; what counts is what we add.
     code = "before = set(sys.modules)\nfrom mvenet import *\nprint(*set(sys.modules) - before)"
-    loaded = set(python(f"import sys\n{OUR_NEEDS}\n{code}").split())
+    loaded = set(python(f"import sys\n{OUR_NEEDS}\n{code}", flags=STRICT).split())
     assert "mvenet.regressor" in loaded
     assert sorted({name.partition(".")[0] for name in loaded} & OPTIONAL) == []
 
@@ -172,7 +165,8 @@ def test_import_loads_nothing_that_is_optional():
 def test_import_is_quick():
     clock = "time.process_time()"  # the processor's, whatever else it has to do
     code = f"start = {clock}\nimport mvenet\nprint({clock} - start)"
-    assert min(float(python(f"import time\n{OUR_NEEDS}\n{code}")) for _ in range(2)) < 0.5
+    code = f"import time\n{OUR_NEEDS}\n{code}"
+    assert min(float(python(code, flags=STRICT)) for _ in range(2)) < 0.5
 
 
 def test_at_most_twelve_public_names():
@@ -237,7 +231,7 @@ def test_public_modules_need_no_import_of_their_own():
     if importlib.util.find_spec("skorch") is None:
         public.remove("mvenet.torch")
     code = f"import mvenet\nfor name in {public}: print(eval(name).__name__)"
-    assert python(code).split() == public
+    assert python(code, flags=STRICT).split() == public
     assert {name.split(".")[1] for name in public} <= set(dir(mvenet))
 
 

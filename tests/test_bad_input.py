@@ -17,6 +17,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose
+from processes import python
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, NotFittedError
 
@@ -524,7 +525,7 @@ def test_the_largest_number_of_epochs_costs_nothing_until_it_is_used():
     MVERegressor(**{FAST} | many).fit(X, y)
     print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
     """
-    assert int(run(code).stdout) < 100  # MB
+    assert int(python(code)) < 100  # MB
 
 
 # --- divergence ----------------------------------------------------------------------------------
@@ -671,13 +672,6 @@ def test_other_signals_are_handled_during_fit(monkeypatch):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def run(code, **options):
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True, text=True, timeout=900, check=True, **options,
-    )  # fmt: skip
 
 
 def test_ctrl_c_in_a_process_of_its_own():

@@ -6,9 +6,6 @@ import hashlib
 import os
 import random
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import warnings
 from pathlib import Path
@@ -17,6 +14,7 @@ import joblib
 import numpy as np
 import pytest
 import threadpoolctl
+from processes import python
 from sklearn.base import clone
 
 from mvenet import MVERegressor, MVERegressorCV, _engine, fleet
@@ -234,11 +232,7 @@ def test_a_fresh_process(simd, monkeypatch):
         hashlib.sha256(bits(fast(**options).fit(X, Y))).hexdigest()
         for options in ({}, {"n_members": 3}, {"early_stopping": True})
     ]
-    output = subprocess.run(
-        [sys.executable, "-c", HASH], env=os.environ | environment,
-        capture_output=True, text=True, check=True, timeout=900,
-    ).stdout  # fmt: skip
-    assert output.split() == expected
+    assert python(HASH, env=os.environ | environment).split() == expected
 
 
 def test_workers_of_joblib_give_the_same_bits():
@@ -422,11 +416,7 @@ def test_n_jobs_is_the_number_of_threads():
             most = max(most, max(seen) - idle - 1)
         print(most)
     """
-    output = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True, text=True, check=True, timeout=900,
-    ).stdout  # fmt: skip
-    assert output.split() == ["1", "2", "4"]
+    assert python(code).split() == ["1", "2", "4"]
 
 
 def test_estimators_fitted_together_are_as_if_fitted_alone():

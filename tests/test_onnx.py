@@ -11,7 +11,6 @@ import dataclasses
 import json
 import os
 import stat
-import subprocess
 import sys
 from itertools import pairwise
 
@@ -22,6 +21,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from onnx.reference import ReferenceEvaluator
+from processes import python
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
@@ -482,4 +482,4 @@ def test_without_onnx(tmp_path, monkeypatch):
     with pytest.raises(ImportError, match=r'pip install "mvenet\[onnx\]"'):
         export(model, tmp_path / "model.onnx")
     code = "import sys; sys.modules['onnx'] = None; import mvenet.onnx"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=900)
+    python(code)

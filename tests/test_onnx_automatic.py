@@ -8,11 +8,11 @@ from functools import cache
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from onnx.reference import ReferenceEvaluator
 from sklearn.linear_model import Ridge
+from test_onnx import run
 
 from mvenet import MVERegressor, MVERegressorCV
 from mvenet._composite import MeanOfNoise, NetworkMean
@@ -50,13 +50,6 @@ def fitted(name):
 @pytest.fixture(params=MODELS)
 def model(request):
     return fitted(request.param)
-
-
-def run(model, folder, X):
-    path = str(folder / "model.onnx")
-    export(model, path)
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    return session.run(["mean", "std"], {"X": X})
 
 
 def assert_equal_to_predict(model, folder, X):

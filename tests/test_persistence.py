@@ -26,6 +26,7 @@ import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from processes import python
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
 from sklearn.decomposition import PCA
@@ -328,7 +329,7 @@ def test_a_fresh_process_predicts_the_same(model: MVERegressor, path: Path) -> N
         model = load(sys.argv[1])
         print(np.array(model.predict(np.load(sys.argv[2]), return_std=True)).tobytes().hex())
     """
-    out = python(code, path, path.with_name("X.npy")).stdout
+    out = python(code, path, path.with_name("X.npy"))
     assert out.strip() == np.array(model.predict(X, return_std=True)).tobytes().hex()
 
 
@@ -1026,13 +1027,6 @@ def test_a_failing_save_leaves_the_old_file(
     assert path.read_bytes() == before and files(path.parent) == [path.name]
 
 
-def python(code: str, *arguments: Any, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-B", "-c", textwrap.dedent(code), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, **options)
-    assert done.returncode == 0, done.stderr
-    return done
-
-
 def test_a_full_disk(model: MVERegressor, path: Path) -> None:
     save(model, path)
     before = path.read_bytes()
@@ -1046,7 +1040,7 @@ def test_a_full_disk(model: MVERegressor, path: Path) -> None:
         except OSError as error:
             print(error)
     """
-    assert "cannot be written (File too large): choose" in python(code, path).stdout
+    assert "cannot be written (File too large): choose" in python(code, path)
     assert path.read_bytes() == before and files(path.parent) == [path.name]
 
 
@@ -1071,7 +1065,7 @@ def test_places_that_belong_to_somebody_else(model: MVERegressor) -> None:
             save(model, place)
         os.chmod(folder, 0o755)
         places[1].chmod(0o600)
-        told = python(code, *places).stdout
+        told = python(code, *places)
         assert "readable.mve' cannot be written (Permission denied): choose" in told
         assert "secret.mve' cannot be read (Permission denied): check" in told
         assert files(Path(folder)) == ["readable.mve", "secret.mve"]
@@ -1126,7 +1120,7 @@ def test_without_skops(model: MVERegressor, path: Path, monkeypatch: pytest.Monk
 
 def test_the_import_does_not_load_skops() -> None:
     code = "import sys, mvenet.persistence; print('skops' in sys.modules)"
-    assert python(code).stdout == "False\n"
+    assert python(code) == "False\n"
 
 
 # The fuzz target, for a moment; make fuzz runs it for longer

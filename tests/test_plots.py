@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import io
 import itertools
-import subprocess
 import sys
 import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from processes import python
 from scipy import stats
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -193,8 +193,7 @@ def test_a_title_stands_free(ensemble):
 
 def test_import_is_light():
     code = "import sys, mvenet.plots; print('matplotlib' in sys.modules)"
-    command = [sys.executable, "-W", "error", "-c", code]
-    assert subprocess.run(command, capture_output=True, text=True).stdout.strip() == "False"
+    assert python(code, flags=("-W", "error")) == "False\n"
 
 
 def test_without_matplotlib(monkeypatch):
