@@ -69,30 +69,54 @@ public:
         if (to > data.n) to = data.n;
         if (!data.table) {
             for (std::int64_t i = from; i < to; ++i)
-                __builtin_prefetch(data.x + std::int64_t(order[i]) * inputs_);
+                fetch(data.x + std::int64_t(order[i]) * inputs_, sizeof(T));
             return;
         }
         const Table& table = *data.table;
-        const std::size_t number = table.is_double ? sizeof(double) : sizeof(float);
         for (std::int64_t i = from; i < to; ++i) {
             if (data.index && i + block_rows < data.n)
                 __builtin_prefetch(data.index + order[i + block_rows]);
             const std::int64_t row = data.index ? data.index[order[i]] : order[i];
-            const char* at =
-                static_cast<const char*>(table.x) + row * table.row_stride * std::ptrdiff_t(number);
-            for (std::size_t byte = 0; byte < number * std::size_t(inputs_); byte += 64)
-                __builtin_prefetch(at + byte);
+            fetch(row_of(table, row), number_of(table));
             __builtin_prefetch(table.y + row);
         }
     }
 
 private:
+    static std::size_t number_of(const Table& table) {
+        return table.is_double ? sizeof(double) : sizeof(float);
+    }
+    static const char* row_of(const Table& table, std::int64_t row) {
+        return static_cast<const char*>(table.x) +
+               row * table.row_stride * std::ptrdiff_t(number_of(table));
+    }
+
+    // All cache lines of a row, the one that it ends in as well: it need not begin with a line.
+    void fetch(const void* row, std::size_t number) const {
+        const char* const at = static_cast<const char*>(row);
+        const std::size_t bytes = number * std::size_t(inputs_);
+        for (std::size_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(at + byte);
+        if (bytes) __builtin_prefetch(at + bytes - 1);
+    }
+
+    // Read a number of each line. Where pages are small for the processor a prefetch gets nothing
+    // done; the rows of a block, read one after the other with no work between, wait for memory
+    // together.
+    void touch(const char* row, std::size_t number) const {
+        const std::size_t bytes = number * std::size_t(inputs_);
+        for (std::size_t byte = 0; byte < bytes; byte += 64)
+            (void)*static_cast<const volatile char*>(row + byte);
+        if (bytes) (void)*static_cast<const volatile char*>(row + bytes - 1);
+    }
+
     // Rows of the table, standardised into the scratch of a place; targets and weights with them.
     void look_up(const Rows<T>& data, std::int64_t* row, int count, int place) const {
         const Table& table = *data.table;
         const Scaling& scaling = *data.scaling;
-        for (int r = 0; r < count; ++r) {
+        for (int r = 0; r < count; ++r)
             if (data.index) row[r] = data.index[row[r]];
+        for (int r = 0; r < count; ++r) touch(row_of(table, row[r]), number_of(table));
+        for (int r = 0; r < count; ++r) {
             y(place)[r] = T(standardised(table.y[row[r]], *scaling.y_mean, *scaling.y_scale));
             weight(place)[r] = table.weight ? T(table.weight[row[r]] / data.mean_weight) : T(1);
         }

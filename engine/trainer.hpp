@@ -143,12 +143,22 @@ private:
             crew_, n, [](void* context, int i) { (*static_cast<Task*>(context))(i); }, &task);
     }
 
+    // Fisher and Yates. The places to swap with are drawn some at a time, so that all of them can
+    // be fetched from memory at once.
     static void shuffle(std::int32_t* order, std::int64_t n, Random& random) {
-        for (std::int64_t i = n - 1; i > 0; --i) {
-            const auto j = std::int64_t(random.below(std::uint64_t(i) + 1));
-            const std::int32_t swap = order[i];
-            order[i] = order[j];
-            order[j] = swap;
+        constexpr int some = 64;
+        std::int64_t place[some];
+        for (std::int64_t i = n - 1; i > 0; i -= some) {
+            const int count = int(i < some ? i : some);
+            for (int s = 0; s < count; ++s)
+                place[s] = std::int64_t(random.below(std::uint64_t(i - s) + 1));
+            for (int s = 0; s < count; ++s)
+                (void)*static_cast<const volatile std::int32_t*>(order + place[s]);
+            for (int s = 0; s < count; ++s) {
+                const std::int32_t swap = order[i - s];
+                order[i - s] = order[place[s]];
+                order[place[s]] = swap;
+            }
         }
     }
 
