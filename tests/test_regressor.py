@@ -12,6 +12,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -235,7 +236,22 @@ def test_frames_give_numpys_result_to_the_bit():
 def test_float32_tables_are_taken_as_they_are():
     X, y = table()
     X = X.astype(np.float32)
-    assert_same_bits(fast().fit(X, y), fast().fit(X.astype(np.float64), y), X)
+    model = fast().fit(X, y)
+    assert_same_bits(model, fast().fit(X.astype(np.float64), y), X)
+    names = ["a", "b", "c"]
+    plain = pd.DataFrame(X, columns=names)
+    frames = {
+        "pandas": plain,
+        "nullable": plain.astype("Float32"),
+        "Arrow": plain.astype(pd.ArrowDtype(pa.float32())),
+        "polars": pl.DataFrame(X, schema=names),
+    }
+    for kind, frame in frames.items():
+        again = fast().fit(frame, y)
+        assert_same_bits(again, model, frame, X)
+        assert again._checked(frame).dtype == np.float32, kind
+        mixed = frame.assign(a=1.5) if kind != "polars" else frame.with_columns(a=pl.lit(1.5))
+        assert again._checked(mixed).dtype == np.float64, kind
 
 
 def test_score_is_r_squared():

@@ -30,6 +30,13 @@ def hidden_units(name: str, value: Any) -> tuple[int, ...] | None:
     return tuple(int(u) for u in units)
 
 
+def precision(X: Any) -> Any:
+    """The type to read a table as: scikit-learn reads Arrow's single precision as double."""
+    types = {str(column).lower() for column in getattr(X, "dtypes", ())}
+    single = types and types <= {"float32", "float[pyarrow]"}
+    return np.float32 if single else [np.float64, np.float32]
+
+
 def check_table(
     estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Table:
@@ -38,7 +45,7 @@ def check_table(
         estimator,
         X,
         y,
-        dtype=[np.float64, np.float32],
+        dtype=precision(X),
         y_numeric=True,
         ensure_min_samples=2,
     )
