@@ -106,7 +106,7 @@ sanitize: $(STAMP)
 	$(MAKE) $(VENV)-sanitize/.installed VENV=$(VENV)-sanitize \
 	    INSTALL="-C cmake.define.MVENET_SANITIZE=ON -C build-dir=build/sanitize"
 	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
-	    $(VENV)-sanitize/bin/python -m pytest -q tests/test_engine.py
+	    $(VENV)-sanitize/bin/python -m pytest -q tests/test_engine.py tests/test_automatic.py -k engine
 	$(MAKE) sanitize-threads
 
 sanitize-threads: $(STAMP)
@@ -124,7 +124,7 @@ cross: $(STAMP)
 emulate:
 	$(MAKE) $(VENV)-emulate/.installed VENV=$(VENV)-emulate \
 	    INSTALL="-C cmake.define.MVENET_EMULATE=ON -C build-dir=build/emulate"
-	$(VENV)-emulate/bin/python -m pytest -q tests/test_engine.py
+	$(VENV)-emulate/bin/python -m pytest -q tests/test_engine.py tests/test_automatic.py -k engine
 
 clean:
 	rm -rf build .venv*

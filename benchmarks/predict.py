@@ -53,13 +53,12 @@ def in_torch(model: MVERegressor, threads: int) -> Callable[[np.ndarray], object
     """The same networks as modules, and the moments of their mixture; None without PyTorch."""
     try:
         import torch
-
-        from mvenet.torch import to_module
     except ImportError:
         return None
+    from mvenet.torch import from_engine
+
     torch.set_num_threads(threads)
-    networks = model.networks_
-    modules = [to_module(networks, k, torch.float32) for k in range(len(networks))]
+    modules = [module.float() for module in from_engine(model).networks_]
 
     def moments(X: np.ndarray) -> object:
         with torch.inference_mode():
