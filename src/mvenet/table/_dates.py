@@ -147,8 +147,8 @@ def _read(texts: pl.Series, form: str) -> pl.Series:
     parsed = _parsed(texts, form)
     if parsed.null_count() > texts.null_count():
         parsed = parsed.fill_null(_parsed(_plain(texts), form))
-    ancient = parsed.dt.year() < 1000  # %Y read from two digits
-    return parsed.set(ancient.fill_null(False), None)
+    recent = pl.col("when").dt.year() >= 1000  # otherwise %Y was read from two digits
+    return parsed.to_frame("when").select(pl.when(recent).then("when")).to_series()
 
 
 def _parsed(texts: pl.Series, form: str) -> pl.Series:
