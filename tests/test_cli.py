@@ -129,6 +129,11 @@ def test_help_and_version(run):
         (["fit", "x.csv", "--target", "y", "-o", "m", "--holdout", "nan"], "'--holdout'"),
         (["fit", "x.csv", "--target", "y", "-o", "m", "--seed", "4294967296"], "'--seed'"),
         (["demo", "--seed", "-1"], "'--seed'"),
+        (
+            ["predict", "m", "x.csv", "-o", "o.xlsx"],
+            "--output: o.xlsx would hold no xlsx: name it .csv",
+        ),
+        (["check", "x.csv", "m.mve"], "'model': the model comes first: m.mve x.csv"),
         (["predict", "m", "x.csv", "-o", "o.csv", "--wrong"], "No such option.*--wrong"),
         (
             ["predict", "m", "x.csv", "-o", "o.csv", "--interval", "0"],
@@ -697,15 +702,17 @@ def test_check_tells_what_has_changed_by_its_exit_code(run, here):
     frame = houses(60, seed=4).assign(price=1e7)
     frame["size"] += 150
     frame.loc[::3, "town"] = "Aachen"
+    frame["sold"] = "2031-05-06"
     frame.to_csv("new.csv", index=False)
     ran = run("check", "houses.mve", "new.csv")
+    assert "later: the middle is 2031-05-06, was 2020-01-1" in " ".join(ran.out.split())
     assert ran.code == 3 and "Changed: look before you trust." in ran.out
     assert "new level 'Aachen'" in ran.out and "higher: the middle is" in ran.out
     assert "covers 0.0 %" in ran.out
     told = json.loads(run("check", "houses.mve", "new.csv", "--json").out)
     assert told["rows"] == 60 and told["rows_outside"] >= 20
     changed = {c["column"] for c in told["columns"] if c["changed"]}
-    assert changed == {"size", "town"}
+    assert changed == {"size", "sold", "town"}
     assert any("90 % interval is too narrow" in finding for finding in told["findings"])
 
 

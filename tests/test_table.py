@@ -454,6 +454,7 @@ def test_rows_without_a_target_are_left_out_and_counted():
     ("values", "reason"),
     [
         (["1", "2", "about 3"], r"must hold numbers: row 3 has 'about 3'\. Correct"),
+        (["1", "2", "3,5"], r"row 3 has '3,5'\. Is it a decimal comma\?"),
         ([1.0, np.inf, 3.0], r"holds infinity \(row 2 has 'inf'\)"),
         ([1.0, np.nan, np.nan], "There are 1 rows with a 'y': at least 2"),
         ([np.nan] * 3, "There are 0 rows"),

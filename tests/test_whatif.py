@@ -126,6 +126,7 @@ def test_a_large_model_is_rounded_and_the_page_says_by_how_much(browser, pages, 
     model, frame, path = pages["automatic"]
     page = path.read_text(encoding="utf-8")
     assert "networks and trees run in this page. Nothing" in page and len(page) < 3e6
+    assert "The model is of the logarithm of price: nothing" in page
     exact, _ = _embedded.embedded(model[-1], model[0].transform(frame))
     monkeypatch.setattr(_embedded, "MOST_BYTES", _embedded._size(exact) - 1)
     evaluation = workflow.evaluate(model, frame)

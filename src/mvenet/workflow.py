@@ -29,6 +29,7 @@ from mvenet.table import (
     COLUMNAR,
     Drift,
     TableEncoder,
+    ahead,
     chunks,
     drifts,
     split_target,
@@ -220,7 +221,7 @@ def fit_table(
         evaluation = _evaluated(model, X[test], y[test], rows[test])
     elif search:
         evaluation = judge(y, left_out(fitted), rows)
-    if evaluation is not None and members is None:
+    if evaluation is not None and members is None and y.max() > 1:
         notes += _below_zero(y, evaluation.dist, target)
     return FittedTable(
         model,
@@ -516,7 +517,7 @@ def predict_file(
     wanted = [*decimal, target_of(model)]
 
     def parts() -> Iterator[pl.DataFrame]:
-        for part in chunks(data, decimal, header_rows=header_rows, progress=progress):
+        for part in ahead(chunks(data, decimal, header_rows=header_rows, progress=progress)):
             rows = np.arange(part.first, part.first + len(part.values))
             added = predictions(model, part.values, intervals, quantiles, rows)
             shown = with_numbers(part.shown, wanted, rows) if form in COLUMNAR else part.shown
@@ -525,7 +526,7 @@ def predict_file(
     if isinstance(output, Path):
         return write_columnar(parts(), output, form)
     done = 0
-    for out in parts():
+    for out in ahead(parts()):
         write(out, output, header=not done, separator="\t" if form == ".tsv" else ",")
         done += len(out)
     return done

@@ -173,6 +173,12 @@ def predict(
                 raise typer.BadParameter(
                     f"{level:g} must lie between 0 and 1, such as 0.9", param_hint=name
                 )
+    _check_order(model, data)
+    if output.suffix.lower() in (".xlsx", ".xls", ".ods", ".json", ".html"):
+        raise typer.BadParameter(
+            f"{output} would hold no {output.suffix[1:]}: name it .csv, .parquet or .arrow",
+            param_hint="--output",
+        )
     printed = str(output) == "-"
     if not printed:
         _check_places([output], [data, model])
@@ -221,6 +227,7 @@ def evaluate(
     debug: Debug = False,
 ) -> None:
     """Check a model by a table that has the target, on rows that it was not trained on."""
+    _check_order(model, data)
     _check_places([report], [data, model])
     if report is not None:
         _check_packages(**_FOR_REPORTS)
@@ -253,6 +260,7 @@ def check(
     debug: Debug = False,
 ) -> None:
     """Tell whether a new table is like the one of the fit; exit code 3 if it is not."""
+    _check_order(model, data)
     with busy(f"loading {model.name}", quiet or as_json):
         from mvenet import persistence, table, workflow
 
@@ -429,6 +437,11 @@ def _check_packages(**extras: str) -> None:
     for package, extra in extras.items():
         if not _has(package):
             raise ImportError(f"This needs {package}: pip install 'mvenet[{extra}]'")
+
+
+def _check_order(model: Path, data: Path) -> None:
+    if data.suffix == ".mve" and model.suffix != ".mve":
+        raise typer.BadParameter(f"the model comes first: {data} {model}", param_hint="'model'")
 
 
 def _check_places(outputs: list[Path | None], inputs: list[Path]) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # Nothing that a file says is markup, an emoji or a link.
 MOST_LINES = 15  # of a table that must fit a screen
+MOST_COLUMNS = 60  # that are told one by one
 console = Console(markup=False, highlight=False, emoji=False)
 signs = Console(markup=False, highlight=False, emoji=False, stderr=True)
 
@@ -120,8 +121,14 @@ def print_columns(
     table = Table(title=f"Columns of {source}", title_justify="left", title_style="bold")
     for heading in ("column", "taken for", "remark"):
         table.add_column(heading, overflow="fold")
-    for name, column in encoder.columns_.items():
+    told = encoder.columns_
+    shown = list(told.items())
+    if len(shown) > MOST_COLUMNS:  # what has a remark is worth a line
+        shown = sorted(shown, key=lambda item: not item[1].remark)[:MOST_LINES]
+    for name, column in shown:
         table.add_row(name, column.kind, column.remark)
+    if len(shown) < len(told):
+        table.add_row(f"… {len(told) - len(shown):,} more", "", "--json has all")
     left_out = f", {without:,} without it left out" if without else ""
     table.add_row(target, "target", f"{rows:,} rows{left_out}")
     console.print(table)

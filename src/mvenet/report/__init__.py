@@ -124,6 +124,7 @@ def _content(
         "without_target": 0 if fitted is None else fitted.without_target,
         "in_words": model_in_words(last_step(model)).splitlines(),
         "candidates": _candidates(networks),
+        "on_log": hasattr(networks, "composite_") and networks.composite_.log,
         "settings": {name: repr(value) for name, value in settings.items()},
         "versions": {
             "Python": platform.python_version(),

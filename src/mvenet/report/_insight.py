@@ -129,7 +129,7 @@ def dependences(
 
 
 def _grid(column: pl.Series) -> list[Any]:
-    """Values to try: up to twelve levels, or seventeen numbers of the middle 98 %."""
+    """Values to try: up to twelve levels, or so many of the middle 98 %; dates have seasons."""
     given = column.drop_nulls()
     if column.dtype == pl.String:
         counts = given.value_counts(sort=True)
@@ -138,7 +138,7 @@ def _grid(column: pl.Series) -> list[Any]:
     low, high = (float(np.quantile(numbers.to_numpy(), q)) for q in (0.01, 0.99))
     if len(np.unique(numbers.to_numpy())) <= 12:
         return sorted(given.unique().to_list())
-    grid = np.linspace(low, high, 17)
+    grid = np.linspace(low, high, 17 if column.dtype == pl.Float64 else 73)
     if column.dtype == pl.Float64:
         return [float(v) for v in grid]
     return pl.Series(np.round(grid)).cast(pl.Int64).cast(column.dtype).to_list()

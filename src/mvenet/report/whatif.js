@@ -198,7 +198,7 @@
   const money = (v) => readable(v) + unit;
   function shown(control, v) {
     if (v === null) return "unknown";
-    if (control.kind !== "date") return readable(v);
+    if (control.kind !== "date") return Math.abs(v) < 1e4 ? readable(v).replace(",", "") : readable(v); // 2006 is a year
     const moment = new Date(Math.round((v + control.origin) * 864e5)).toISOString();
     if (control.origin === 0 && control.high <= 1) return moment.slice(11, 16);
     return control.clock ? moment.slice(0, 16).replace("T", " ") : moment.slice(0, 10);

@@ -2,7 +2,7 @@
 
 from mvenet.table._columns import Column, split_target, with_numbers, without
 from mvenet.table._encoder import TableEncoder
-from mvenet.table._files import COLUMNAR, Part, chunks, read, write, write_columnar
+from mvenet.table._files import COLUMNAR, Part, ahead, chunks, read, write, write_columnar
 from mvenet.table._profile import Drift, drifts
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Drift",
     "Part",
     "TableEncoder",
+    "ahead",
     "chunks",
     "drifts",
     "read",

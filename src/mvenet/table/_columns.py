@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mvenet.table import _dates
+from mvenet.table._sniffing import DECIMAL_COMMA
 
 Array = NDArray[np.float64]
 MISSING = ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND",
@@ -143,10 +144,22 @@ def _n_numbers(given: pl.Series) -> int:
     return len(given) - given.cast(pl.Float64, strict=False).null_count()
 
 
-def numbers(series: pl.Series, rows: NDArray[Any]) -> Array:
-    """Numbers, also those that are still text; NaN where missing."""
+def parsed(table: pl.DataFrame, names: Collection[str]) -> dict[str, pl.Series]:
+    """Those of these columns that are text, as numbers; null where a cell is none."""
+    schema = table.schema
+    texts = [name for name in names if schema.get(name) == pl.String]
+    made = table.select(pl.col(name).cast(pl.Float64, strict=False) for name in texts)
+    return {series.name: series for series in made}
+
+
+def numbers(series: pl.Series, rows: NDArray[Any], parsed: pl.Series | None = None) -> Array:
+    """Numbers, also those that are still text; NaN where missing.
+
+    ``parsed`` are the text's numbers, if somebody has made them already.
+    """
     if series.dtype == pl.String:
-        parsed = series.cast(pl.Float64, strict=False)
+        if parsed is None:
+            parsed = series.cast(pl.Float64, strict=False)
         if parsed.null_count() > series.null_count():  # a mark for missing, a space, or a word
             texts = plain_series(series)
             parsed = texts.cast(pl.Float64, strict=False)
@@ -174,7 +187,8 @@ def numbers(series: pl.Series, rows: NDArray[Any]) -> Array:
 
 def with_numbers(frame: pl.DataFrame, names: Collection[str], rows: NDArray[Any]) -> pl.DataFrame:
     """The table with these of its columns as numbers, null where missing, if they were text."""
-    texts = [name for name in names if frame.schema.get(name) == pl.String]
+    schema = frame.schema
+    texts = [name for name in names if schema.get(name) == pl.String]
     made = (pl.Series(name, numbers(frame[name], rows), nan_to_null=True) for name in texts)
     return frame.with_columns(made)
 
@@ -186,8 +200,16 @@ def _refuse_words(
     if wrong.any():
         raise ValueError(
             f"The column {series.name!r} held numbers when the model was fitted: "
-            f"{first(series, wrong, rows)}. Correct it, or leave it empty."
+            f"{first(series, wrong, rows)}. "
+            f"{_comma(series, wrong) or 'Correct it, or leave it empty.'}"
         )
+
+
+def _comma(series: pl.Series, wrong: NDArray[np.bool_]) -> str:
+    """What to do if it is a comma that is wrong."""
+    if not DECIMAL_COMMA.fullmatch(str(series.filter(pl.Series(wrong))[0])):
+        return ""
+    return "Is it a decimal comma? Write points, or part the columns by semicolons."
 
 
 def truths(series: pl.Series) -> Array:
@@ -274,8 +296,8 @@ def split_target(frame: Any, target: str) -> tuple[pl.DataFrame, Array, NDArray[
     words = (values.is_null() & column.is_not_null()).to_numpy()
     if words.any():
         raise ValueError(
-            f"The target {target!r} must hold numbers: {first(column, words, every)}. Correct or "
-            "remove such rows."
+            f"The target {target!r} must hold numbers: {first(column, words, every)}. "
+            f"{_comma(column, words) or 'Correct or remove such rows.'}"
         )
     infinite = values.is_infinite().fill_null(False).to_numpy()
     if infinite.any():

@@ -256,13 +256,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         dates, truths = self.dates_, set(self.named("truth"))
         names = self.named(*NUMERIC)
         made = np.empty((len(table), len(names)), order="F")
+        parsed = columns.parsed(table, self.named("number"))  # all at once, on all threads
         for i, name in enumerate(names):
             if name in dates:
                 made[:, i] = columns.days(table[name], dates[name], rows)
             elif name in truths:
                 made[:, i] = columns.truths(table[name])
             else:
-                made[:, i] = columns.numbers(table[name], rows)
+                made[:, i] = columns.numbers(table[name], rows, parsed.get(name))
         return made
 
     def _cycles(self, numbers: Array) -> list[Array]:

@@ -17,9 +17,10 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import polars as pl
 
@@ -34,6 +35,7 @@ COLUMNAR = {".parquet": pl.scan_parquet, ".pq": pl.scan_parquet, ".arrow": pl.sc
             ".feather": pl.scan_ipc, ".ipc": pl.scan_ipc}  # fmt: skip
 
 Progress = Callable[[float], object]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,16 @@ def chunks(
         first += len(frame)
     if not first:
         raise ValueError(f"{path} has no rows: it needs some below the column names.")
+
+
+def ahead(parts: Iterator[T]) -> Iterator[T]:
+    """The same parts, each made on another thread while the one before it is in use."""
+    end: Any = object()
+    with ThreadPoolExecutor(1) as worker:
+        waiting = worker.submit(next, parts, end)
+        while (part := waiting.result()) is not end:
+            waiting = worker.submit(next, parts, end)
+            yield part
 
 
 def write(frame: pl.DataFrame, file: BinaryIO, *, header: bool, separator: str = ",") -> None:

@@ -77,8 +77,8 @@ def drifts(encoder: TableEncoder, frame: Any) -> tuple[list[Drift], NDArray[np.b
         if name in levels:
             moved, odd, told = _levels(tidy[name], levels[name].names, levels[name].shares)
         else:
-            values = _numbers(tidy[name], dates[name].origin if name in dates else None)
-            moved, odd, told = _range(values, encoder.seen_[:, i])
+            origin = dates[name].origin if name in dates else None
+            moved, odd, told = _range(_numbers(tidy[name], origin), encoder.seen_[:, i], origin)
         outside |= odd
         found.append(_judged(name, moved, float(odd.mean()), gaps, len(tidy), told))
     return sorted(found, key=lambda drift: -max(drift.moved, abs(drift.missing))), outside
@@ -92,7 +92,9 @@ def _numbers(column: pl.Series, origin: float | None) -> Array:
     return moments / 86_400e6 - origin
 
 
-def _range(values: Array, seen: Array) -> tuple[float, NDArray[np.bool_], str]:
+def _range(
+    values: Array, seen: Array, origin: float | None
+) -> tuple[float, NDArray[np.bool_], str]:
     """How far the distribution function has moved at most, and which values are outside."""
     given = values[~np.isnan(values)]
     slack = 1e-9 * max(abs(seen[0]), abs(seen[-1]), 1e-300)
@@ -105,9 +107,18 @@ def _range(values: Array, seen: Array) -> tuple[float, NDArray[np.bool_], str]:
     gaps = np.maximum(0, np.maximum(np.subtract(below[0], was[1]), np.subtract(was[0], below[1])))
     gaps = np.maximum(gaps - 1 / (len(seen) - 1), 0)
     middle = float(np.median(given))
-    direction = "higher" if middle > seen[len(seen) // 2] else "lower"
+    words = ("later", "earlier") if origin else ("higher", "lower")
+    direction = words[0] if middle > seen[len(seen) // 2] else words[1]
     moved = float(max(gaps.max(), float(odd.mean())))
-    return moved, odd, f"{direction}: the middle is {middle:.4g}, was {seen[len(seen) // 2]:.4g}"
+    now, was_once = (_told(value, origin) for value in (middle, seen[len(seen) // 2]))
+    return moved, odd, f"{direction}: the middle is {now}, was {was_once}"
+
+
+def _told(value: float, origin: float | None) -> str:
+    """A number, or the date that is so many days after the origin."""
+    if not origin:  # or the time of a day
+        return f"{value:.4g}"
+    return str(pl.Series([int(value + origin)]).cast(pl.Date).item())
 
 
 def _levels(
