@@ -358,3 +358,7 @@ def test_more_memory_than_there_is_is_told_before_the_work_starts():
     X, y, _ = table()
     with pytest.raises(MemoryError, match=r"trainings of networks .* need [\d,]+ bytes, but this"):
         engine(X, y, None, strategy("warmup"), Architecture((65536,) * 30, None), Training())
+    small = engine(X, y, None, strategy("warmup"), Architecture((2,), None), Training())
+    rows = np.broadcast_to(X[:1], (10**15, X.shape[1]))
+    with pytest.raises(MemoryError, match=r"for 1,000,000,000,000,000 rows need [\d,]+ bytes"):
+        small.networks.predict(rows)

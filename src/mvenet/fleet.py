@@ -121,6 +121,12 @@ class Networks:
         With ``steps`` the networks read ``steps.encode(X)``, which the engine does without writing
         it down, and with it ``last``, one more column of shape (n_rows,).
         """
+        _require_memory(
+            16 * len(self) * len(X),
+            f"Means and standard deviations of {len(self)} networks for {len(X):,} rows",
+            "give fewer rows at once, or ask for moments, intervals or logpdf, which keep no "
+            "network's own.",
+        )
         told = self._predict(
             X, threads, deviations=True, weights=None, factor=1.0, steps=steps, last=last
         )
@@ -340,15 +346,21 @@ def _check_memory(
     # The result of each job; weights, gradients and two moments of those in work; the history.
     copies = len(jobs) + 4 * min(threads, len(jobs))
     needed = number * parameters * copies + 8 * sum(job.stage.epochs for job in jobs)
+    _require_memory(
+        needed,
+        f"{len(jobs)} trainings of networks with {parameters:,} parameters",
+        "use fewer hidden units, members or penalties.",
+    )
+
+
+def _require_memory(needed: int, what: str, remedy: str) -> None:
+    """Refuse what this machine's memory cannot hold, before any work is done."""
     try:
         there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):  # Windows
         return
     if needed > there:
-        raise MemoryError(
-            f"{len(jobs)} trainings of networks with {parameters:,} parameters need {needed:,} "
-            f"bytes, but this machine has {there:,}: use fewer hidden units, members or penalties."
-        )
+        raise MemoryError(f"{what} need {needed:,} bytes, but this machine has {there:,}: {remedy}")
 
 
 def planned_steps(
