@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from importlib.resources import files
+
 import numpy as np
 import pytest
 import reference
@@ -38,6 +41,12 @@ def test_every_choice_has_its_reference_formula():
 
 def test_every_activation_can_be_exported():
     assert set(_graph.ACTIVATIONS) == set(fleet.ACTIVATIONS)
+
+
+def test_the_page_to_try_values_on_knows_every_activation():
+    script = files("mvenet.report").joinpath("whatif.js").read_text(encoding="utf-8")
+    listed = re.search(r"const ACTIVATIONS = \{(.*?)\n  \};", script, re.DOTALL)[1]
+    assert set(re.findall(r"^ +(\w+):", listed, re.MULTILINE)) == set(fleet.ACTIVATIONS)
 
 
 def test_every_activation_can_be_converted_to_torch():

@@ -36,8 +36,6 @@
     silu: (v) => v / (1 + Math.exp(-v)),
     relu: (v) => Math.max(v, 0),
     tanh: Math.tanh,
-    softplus: (v) => Math.max(v, 0) + Math.log1p(Math.exp(-Math.abs(v))),
-    gelu: (v) => 0.5 * v * (1 + erf(v / Math.SQRT2)),
   };
 
   function erfc(x) { // Numerical Recipes' Chebyshev fit, relative error below 1.2e-7
@@ -47,7 +45,6 @@
     const tail = t * Math.exp(-z * z + sum);
     return x >= 0 ? tail : 2 - tail;
   }
-  function erf(x) { return 1 - erfc(x); }
 
   function encode(row) {
     const e = data.encoder, given = e.numbers.map((name) => row[name]);
