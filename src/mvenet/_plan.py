@@ -289,11 +289,3 @@ def _shortened(network: fleet.Network, factor: float) -> fleet.Network:
             for s in network.stages
         ),
     )
-
-
-def duration(seconds: float) -> str:
-    """``12 s``, ``3 min``, ``2 h 20 min``."""
-    if seconds < 90:
-        return f"{seconds:.0f} s" if seconds >= 1.5 else "a second"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

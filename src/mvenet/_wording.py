@@ -25,3 +25,11 @@ def readable(value: float | None) -> str:
 def percent(level: float) -> str:
     """``0.9`` as ``90``, ``0.025`` as ``2.5``."""
     return f"{100 * level:.10g}"
+
+
+def duration(seconds: float) -> str:
+    """``12 s``, ``3 min``, ``2 h 20 min``."""
+    if seconds < 90:
+        return f"{seconds:.0f} s" if seconds >= 1.5 else "a second"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

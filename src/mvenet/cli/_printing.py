@@ -136,7 +136,7 @@ def print_columns(
 
 def print_expected(work: Workload, search: bool) -> None:
     """How long a fit will take, before it starts."""
-    from mvenet._plan import duration
+    from mvenet._wording import duration
 
     several = f"{work.networks:,} network{'s' * (work.networks != 1)} to train"
     if search:  # long trainings are left out where short ones show that they do not pay

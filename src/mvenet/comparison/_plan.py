@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from mvenet import _plan, fleet
+from mvenet._wording import duration
 from mvenet.comparison._experiment import Arms, make_experiment
 from mvenet.comparison._store import Store
 
@@ -44,7 +45,7 @@ class Plan:
         return (
             f"{self.folds} outer folds{done}. To do: {work.networks:,} trainings, {work.steps:,} "
             f"gradient steps (sharing what arms and penalties have in common saves {saved:.0%}), "
-            f"about {_plan.duration(work.seconds)}."
+            f"about {duration(work.seconds)}."
         )
 
 
