@@ -40,6 +40,8 @@ LEVELS = {
     "_estimator": 2,
     "_means": 2,
     "_automatic": 2,
+    "_evidence": 1,
+    "_families": 1,
     "regressor": 2,
     "search": 2,
     "calibration": 2,

@@ -15,7 +15,7 @@ more, on all rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,156 +23,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import skew
 
-from mvenet import _means, _stack, fleet
+from mvenet import _means, fleet
 from mvenet._composite import Composite, MeanOfNoise, NetworkMean, Noise, Range
+from mvenet._evidence import Evidence, Group
+from mvenet._families import Effort, Family, Folds
 from mvenet._plan import Fitting, Plan, Request, Round, Table
-from mvenet._stack import LARGEST_LOG_MULTIPLE, MULTIPLES, WIDEST_LOG
-from mvenet._steps import BOUND, Steps
-from mvenet.recipes import Architecture, Mode, Stage, Training, epochs_within
+from mvenet._stack import MULTIPLES
+from mvenet._steps import Steps
 
 Array = NDArray[np.float64]
-Folds = list[tuple[fleet.Rows, fleet.Rows]]
-Length = tuple[int, int, int]  # epochs, least and most gradient steps: see recipes.epochs_within
 
 TARGETS = ("auto", "identity", "log")
-LEARNING_RATE = 1e-2
 # A weaker penalty is tried if the weakest so far has an error below so much of all others'.
 WORTH_MORE = 0.95
-MOST_ROWS = 50_000  # that shape and weights are fitted on
-
-
-@dataclass(frozen=True)
-class Family:
-    """Networks of one kind, one for each pair of penalties and each fold."""
-
-    name: str
-    encoded: bool
-    hidden_mean: tuple[int, ...] | None
-    hidden_var: tuple[int, ...] | None
-    stages: tuple[tuple[Mode, Length], ...]
-    penalties: tuple[tuple[float, float], ...]
-    start: int = 0
-
-    @property
-    def uses(self) -> tuple[bool, bool]:
-        """Whether a mean is learned, and a variance."""
-        return self.hidden_mean is not None, self.hidden_var is not None
-
-    @property
-    def joint(self) -> bool:
-        """Whether both are learned together."""
-        return all(self.uses)
-
-    def request(self, table: Table, folds: Folds, entropy: Any) -> Request:
-        """Ask for all its networks, the folds of a pair side by side."""
-        size = usual_batch(len(table.rows))
-        networks = [
-            fleet.Network(tuple(self._stages(len(rows), size, *pair)), seed, fold)
-            for pair in self.penalties
-            for fold, (rows, _) in enumerate(folds)
-            for seed in [fleet.derived_seed(entropy, fold, self.start)]
-        ]
-        bound = np.inf if self.encoded else BOUND
-        return Request(
-            table,
-            [(rows, rows[:0]) for rows, _ in folds],
-            networks,
-            Architecture(self.hidden_mean, self.hidden_var, "silu", bound),
-            Training(batch_size=size),
-        )
-
-    def _stages(self, n: int, size: int, reg_mean: float, reg_var: float) -> Iterator[Stage]:
-        for mode, length in self.stages:
-            epochs = epochs_within(n, size, *length)
-            jump = mode != "warmup"
-            yield Stage(mode, epochs, LEARNING_RATE, "cosine", reg_mean, reg_var, jump)
-
-
-def _only_mean(*values: float) -> tuple[tuple[float, float], ...]:
-    return tuple((value, 0.0) for value in values)
-
-
-def _only_variance(*values: float) -> tuple[tuple[float, float], ...]:
-    return tuple((0.0, value) for value in values)
-
-
-_DEEP, _SMALL = (64, 64, 64), (40, 20)
-_JOINT: tuple[tuple[Mode, Length], ...] = (
-    ("warmup", (10, 1_000, 10_000)),
-    ("joint", (60, 4_000, 40_000)),
-)
-MEANS = (  # short: on most tables more steps only learn the noise
-    Family("network", False, _DEEP, None, (("warmup", (30, 1_000, 10_000)),),
-           _only_mean(1e-4, 1e-3, 1e-2)),
-    Family("network on steps", True, _DEEP, None, (("warmup", (15, 1_000, 10_000)),),
-           _only_mean(1e-4, 1e-3, 1e-2)),
-)  # fmt: skip
-
-
-# Weaker penalties for longer, one tier after the other: where weak ones are best, the error goes on
-# falling for long.
-FURTHER = (
-    (
-        Family("network", False, _DEEP, None, (("warmup", (150, 9_000, 25_000)),),
-               _only_mean(3e-5)),
-        Family("network on steps", True, _DEEP, None, (("warmup", (150, 7_000, 15_000)),),
-               _only_mean(1e-5)),
-    ),
-    (
-        Family("network", False, _DEEP, None, (("warmup", (400, 9_000, 25_000)),),
-               _only_mean(1e-5)),
-        Family("network on steps", True, _DEEP, None, (("warmup", (150, 7_000, 15_000)),),
-               _only_mean(1e-6)),
-    ),
-    (
-        Family("network", False, _DEEP, None, (("warmup", (400, 9_000, 25_000)),),
-               _only_mean(1e-6)),
-    ),
-)  # fmt: skip
-QUICK = (
-    Family("joint network", False, _SMALL, _SMALL, _JOINT, ((1e-4, 1e-2),)),
-    Family("joint network on steps", True, _SMALL, _SMALL, _JOINT, ((1e-3, 1e-2),)),
-)
-JOINT = (
-    Family("joint network", False, _SMALL, _SMALL, _JOINT, ((1e-4, 1e-2),)),
-    Family("joint network on steps", True, _SMALL, _SMALL, _JOINT, ((1e-4, 1e-2), (1e-3, 1e-2))),
-)
-NOISE = (
-    Family("noise network", False, None, _SMALL, (("variance", (30, 3_000, 20_000)),),
-           _only_variance(1e-2, 1e-1)),
-    Family("noise network on steps", True, None, _SMALL, (("variance", (30, 3_000, 20_000)),),
-           _only_variance(1e-3, 1e-2)),
-)  # fmt: skip
-
-
-def _started(families: tuple[Family, ...], starts: int) -> tuple[Family, ...]:
-    """The families from so many random starts, each a candidate of its own."""
-    return tuple(replace(f, start=start) for start in range(starts) for f in families)
-
-
-@dataclass(frozen=True)
-class Effort:
-    """What a search trains.
-
-    Families for the scale; for the mean; for the mean if weak penalties were best (or, if
-    ``eager``, in any case), tier by tier; and for the noise.
-    """
-
-    joint: tuple[Family, ...]
-    means: tuple[Family, ...] = ()
-    further: tuple[tuple[Family, ...], ...] = ()
-    noise: tuple[Family, ...] = ()
-    eager: bool = False
-
-
-EFFORTS = {
-    "low": Effort(QUICK, MEANS, noise=NOISE[:1]),
-    "medium": Effort(JOINT, MEANS, FURTHER, NOISE),
-    "high": Effort(
-        JOINT, _started(MEANS, 3), tuple(_started(t, 3) for t in FURTHER), NOISE, eager=True
-    ),
-}
-WITHOUT_SEARCH = Effort(QUICK)
 
 
 @dataclass(frozen=True)
@@ -231,12 +94,6 @@ class Result:
 def usual_folds(n: int) -> int:
     """Folds of a table of n rows."""
     return max(2, min(8, n // 2)) if n < 2_000 else 5 if n < 100_000 else 3
-
-
-def usual_batch(n: int) -> int:
-    """Rows in a gradient step for a table of n rows."""
-    limits = ((32, 4_000), (64, 12_000), (128, 40_000))
-    return next((size for size, most in limits if n < most), 256)
 
 
 def possible_scales(y: Array, target: str) -> tuple[bool, ...]:
@@ -301,13 +158,13 @@ def search(plan: AutomaticPlan, threads: int) -> Fitting[Result]:
     trained = yield plan.rounds[0].requests
     left, joint, gain = _scaled(plan, trained)
     steps, stop = [result.steps for result in trained], _Stop()
-    networks, others = list[_Group](), list[_means.Candidate]()
+    networks, others = list[Group](), list[_means.Candidate]()
     with stop:
         others = _means.candidates(plan.others, left.table, plan.folds, plan.entropy, threads)
         for tier in (plan.effort.means, *plan.effort.further):
             families = _worth_training(tier, networks, plan.effort.eager)
             if families:
-                asked = left.requests(families, plan)
+                asked = _requests(plan, families, left.log)
                 trained = yield asked
                 steps += [result.steps for result in trained]
                 networks += left.groups(families, trained, asked)
@@ -319,8 +176,8 @@ def search(plan: AutomaticPlan, threads: int) -> Fitting[Result]:
     shares = left.blend(np.array(predicted))
     blended = shares @ np.array(predicted)
 
-    on_blend: list[_Group] = []
-    requests = left.noise_requests(plan, blended)
+    on_blend: list[Group] = []
+    requests = _noise_requests(plan, left, blended)
     if requests and not stop.pressed:
         with stop:
             trained = yield requests
@@ -344,6 +201,21 @@ def search(plan: AutomaticPlan, threads: int) -> Fitting[Result]:
     )
 
 
+def _requests(plan: AutomaticPlan, families: Sequence[Family], log: bool) -> list[Request]:
+    """Ask for networks on a scale."""
+    return [f.request(plan.tables[log, f.encoded], plan.folds, plan.entropy) for f in families]
+
+
+def _noise_requests(plan: AutomaticPlan, left: Evidence, blended: Array) -> list[Request]:
+    """Ask for networks of the noise: a further column, and residuals in place of y."""
+    noise, tables = plan.effort.noise, {}
+    for encoded in {family.encoded for family in noise}:
+        table = plan.tables[left.log, encoded]
+        X = np.column_stack([table.X, blended])
+        tables[encoded] = replace(table, X=X, y=left.table.y - blended, rows=left.rows)
+    return [f.request(tables[f.encoded], left.folds, plan.entropy) for f in noise]
+
+
 class _Stop:
     """A block that Ctrl-C ends: it is remembered, and the search goes on with what it has."""
 
@@ -360,7 +232,7 @@ class _Stop:
 
 
 def _worth_training(
-    families: Sequence[Family], tried: Sequence[_Group], eager: bool
+    families: Sequence[Family], tried: Sequence[Group], eager: bool
 ) -> list[Family]:
     """The families of kinds whose weakest penalty so far was clearly the best; at first all."""
 
@@ -376,7 +248,7 @@ def _worth_training(
 
 def _scaled(
     plan: AutomaticPlan, trained: Sequence[fleet.Fleet]
-) -> tuple[_LeftOut, list[_Group], float | None]:
+) -> tuple[Evidence, list[Group], float | None]:
     """The rows left out on the scale that they prefer, their joint networks, and by how much.
 
     The log scale is chosen if it is better by two standard errors.
@@ -384,7 +256,7 @@ def _scaled(
     found, requests, families = [], plan.rounds[0].requests, plan.effort.joint
     for number, log in enumerate(plan.scales):
         part = slice(number * len(families), (number + 1) * len(families))
-        left = _LeftOut(plan.tables[log, False], plan.folds, log)
+        left = Evidence(plan.tables[log, False], plan.folds, log)
         found.append((left, left.groups(families, trained[part], requests[part])))
     usual = (*found[0], None)
     if len(found) == 1 or not found[1][1]:
@@ -447,11 +319,11 @@ def _listed(names: NDArray[Any], parts: Array) -> str:
 
 
 def _composed(
-    left: _LeftOut,
+    left: Evidence,
     plan: AutomaticPlan,
     tried: Sequence[Any],
     shares: Array,
-    mixed: Sequence[_Group],
+    mixed: Sequence[Group],
     noises: Sequence[Noise],
 ) -> Composite:
     """All that has a share in the mean or a weight in the mixture, as one model."""
@@ -480,7 +352,7 @@ def _told(
     tried: Sequence[Any], rmse: list[float], shares: Array, weights: dict[int, float]
 ) -> dict[str, NDArray[Any]]:
     """The candidates as columns."""
-    networks = [t if isinstance(t, _Group) else None for t in tried]
+    networks = [t if isinstance(t, Group) else None for t in tried]
     pairs = np.array([(np.nan, np.nan) if g is None else g.penalties for g in networks])
     used = np.array([(False, False) if g is None else g.family.uses for g in networks])
     return {
@@ -491,125 +363,3 @@ def _told(
         "share": np.append(shares, np.full(len(tried) - len(shares), np.nan)),
         "weight": np.array([weights.get(id(t), np.nan) for t in tried]),
     }
-
-
-@dataclass(frozen=True)
-class _Group:
-    """The networks of a family with one pair of penalties, and what they say of rows left out."""
-
-    family: Family
-    penalties: tuple[float, float]
-    networks: fleet.Networks
-    mean: Array
-    log_std: Array
-    error: float  # root mean square of the mean's, on rows left out
-
-    @property
-    def name(self) -> str:
-        """In words."""
-        return self.family.name
-
-
-class _LeftOut:
-    """The rows that folds leave out, and what is said of them by networks that left them out.
-
-    With ``log``, the table is of log y, and so is all that is said but the mixture's moments and
-    densities.
-    """
-
-    def __init__(self, table: Table, folds: Folds, log: bool) -> None:
-        self.table, self.log = table, log
-        self.count = np.zeros(len(table.y))
-        for _, test in folds:
-            np.add.at(self.count, test, 1)
-        self.rows = np.flatnonzero(self.count)
-        # Residuals to learn the noise from: those of all other rows that some fold leaves out.
-        self.folds = [(np.setdiff1d(self.rows, test), test) for _, test in folds]
-        if min(len(train) for train, _ in self.folds) < 2:
-            raise ValueError(
-                f"cv leaves {len(self.rows)} rows out, too few to learn the noise from: use at "
-                "least two folds, such as KFold(5)."
-            )
-        self.weight = np.ones(len(self.rows)) if table.weight is None else table.weight[self.rows]
-
-    def average(self, values: Sequence[Array]) -> Array:
-        """From the values of each fold's rows to one for each row; zero for rows never left out."""
-        total = np.zeros(len(self.count))
-        for (_, test), value in zip(self.folds, values, strict=True):
-            total[test] += value
-        return total / np.maximum(self.count, 1)
-
-    def groups(
-        self, families: Sequence[Family], trained: Sequence[fleet.Fleet], asked: Sequence[Request]
-    ) -> list[_Group]:
-        """Groups of networks that were trained, without those of which one diverged."""
-        k, found = len(self.folds), []
-        for family, result, request in zip(families, trained, asked, strict=False):
-            inputs = [np.ascontiguousarray(request.table.X[test]) for _, test in self.folds]
-            for number, pair in enumerate(family.penalties):
-                part = slice(number * k, (number + 1) * k)
-                if result.diverged[part].any():
-                    continue
-                networks = result.networks[part]
-                said = [networks[[fold]].predict(x) for fold, x in enumerate(inputs)]
-                mean = self.average([m[0] for m, _ in said])
-                log_std = self.average([np.log(s[0]) for _, s in said])
-                found.append(_Group(family, pair, networks, mean, log_std, self.rmse(mean)))
-        return found
-
-    def requests(self, families: Sequence[Family], plan: AutomaticPlan) -> list[Request]:
-        """Ask for networks on this scale."""
-        tables = plan.tables
-        return [f.request(tables[self.log, f.encoded], plan.folds, plan.entropy) for f in families]
-
-    def noise_requests(self, plan: AutomaticPlan, blended: Array) -> list[Request]:
-        """Ask for networks of the noise: a further column, and residuals in place of y."""
-        residual, tables = self.table.y - blended, {}
-        for encoded in {family.encoded for family in plan.effort.noise}:
-            table = plan.tables[self.log, encoded]
-            X = np.column_stack([table.X, blended])
-            tables[encoded] = replace(table, X=X, y=residual, rows=self.rows)
-        noise = plan.effort.noise
-        return [f.request(tables[f.encoded], self.folds, plan.entropy) for f in noise]
-
-    def blend(self, means: Array) -> Array:
-        """Shares of means (c, n) in their blend."""
-        return _stack.blend(means[:, self.rows], self.table.y[self.rows], self.weight)
-
-    def rmse(self, mean: Array) -> float:
-        """Root mean squared error of the rows left out."""
-        error = (self.table.y - mean)[self.rows]
-        return float(np.sqrt(np.average(error**2, weights=self.weight)))
-
-    def mixture(
-        self, groups: Sequence[_Group], entropy: Any
-    ) -> tuple[list[Noise], tuple[Array, Array, Array]]:
-        """Shape and weights of the noise; mean, std and log-density of all rows left out."""
-        rows, y = self.rows, self.table.y[self.rows]
-        few = np.arange(len(rows))
-        if len(rows) > MOST_ROWS:
-            rng = np.random.default_rng(fleet.derived_seed(entropy, 2, 0, 0))
-            few = np.sort(rng.permutation(len(rows))[:MOST_ROWS])
-        widest, largest = (np.inf, np.inf) if not self.log else (WIDEST_LOG, LARGEST_LOG_MULTIPLE)
-        bounds = _stack.floor(y), widest
-        means, log_stds, shapes = np.array([g.mean[rows] for g in groups]), [], []
-        for group, mean in zip(groups, means, strict=True):
-            log_std = group.log_std[rows]
-            found = _stack.shape((y - mean)[few], log_std[few], self.weight[few], *bounds)
-            log_stds.append(found.applied(log_std))
-            shapes.append(found)
-        widths = np.array(log_stds)
-        weights = _stack.mix(y[few], means[:, few], widths[:, few], self.weight[few], largest)
-        noises = [
-            Noise(g.networks, g.family.encoded, g.family.joint, shape, w)
-            for g, shape, w in zip(groups, shapes, weights, strict=True)
-        ]
-        log_density = _stack.log_density(y, means, widths, weights) - (y if self.log else 0.0)
-        moments = _stack.moments(means, np.exp(widths), weights, self.log)
-        mean, std, density = (self._everywhere(part) for part in (*moments, log_density))
-        return noises, (mean, std, density)
-
-    def _everywhere(self, values: Array) -> Array:
-        whole = np.full(len(self.count), np.nan)
-        whole[self.rows] = values
-        return whole

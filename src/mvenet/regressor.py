@@ -6,6 +6,7 @@ import numpy as np
 
 from mvenet import _automatic, fleet
 from mvenet._estimator import NetworkRegressor
+from mvenet._families import WITHOUT_SEARCH
 from mvenet._folds import shuffled
 from mvenet._plan import Fitting, Plan, Request, Round, Table
 from mvenet._settings import PENALTY, choice, setting, with_settings
@@ -164,7 +165,7 @@ class MVERegressor(NetworkRegressor):
             ["networks"],
             entropy,
             target=self.target,
-            effort=_automatic.WITHOUT_SEARCH,
+            effort=WITHOUT_SEARCH,
         )
 
     def _fitting(self, table: Table, plan: Plan) -> Fitting[list[Warning]]:

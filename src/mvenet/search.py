@@ -15,6 +15,7 @@ from sklearn.model_selection import PredefinedSplit
 from mvenet import _automatic, fleet
 from mvenet._combination import LeftOut, Verdict
 from mvenet._estimator import NetworkRegressor
+from mvenet._families import EFFORTS
 from mvenet._folds import Folds, check_folds, folds_of
 from mvenet._plan import Fitting, Plan, Request, Round, Table
 from mvenet._settings import at_least, choice, setting, with_settings
@@ -162,7 +163,7 @@ n_iter_no_change, n_jobs, random_state, verbose
     strategy: str = setting(choice("auto", *STRATEGIES), default="auto")
     means: Any = setting(choice("auto", "networks"), "array-like", default="auto")
     target: str = setting(choice(*_automatic.TARGETS), default="auto")
-    effort: str = setting(choice(*_automatic.EFFORTS), default="medium")
+    effort: str = setting(choice(*EFFORTS), default="medium")
 
     @property
     def penalties_(self) -> tuple[float, float]:
@@ -216,7 +217,7 @@ n_iter_no_change, n_jobs, random_state, verbose
             self._means(),
             entropy,
             target=self.target,
-            effort=_automatic.EFFORTS[self.effort],
+            effort=EFFORTS[self.effort],
         )
 
     def _means(self) -> tuple[Any, ...]:
