@@ -2,6 +2,7 @@
 
 import sys
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from torch import nn
@@ -46,3 +47,16 @@ print(f"RMSE {metrics.rmse(y_new, dist):.3f}, of the true mean {np.std(y_new - m
 print(f"log-likelihood {-metrics.nll(y_new, dist):.3f}")
 print(f"covered by 90 % intervals: {100 * metrics.coverage(y_new, dist, nominal=0.9):.1f} %")
 print(f"correlation of log std with the truth: {seen:.2f}")
+
+# The calmest, a middling and the roughest wave, and what is expected next.
+chosen = np.argsort(noise)[[0, len(noise) // 2, -1]]
+figure, axes = plt.subplots(1, 3, figsize=(9, 2.8), sharey=True, layout="constrained")
+for i, axis in zip(chosen, axes, strict=True):
+    axis.plot(X_new[i, :, 0], color="0.4", lw=1, marker=".", label="read")
+    axis.errorbar(24, dist.mean[i], 1.645 * dist.std[i], color="C1", marker="o", capsize=4,
+                  label="says (90 %)")  # fmt: skip
+    axis.plot(24, y_new[i], "kx", label="came")
+    axis.set_title(f"noise {noise[i]:.2f}, says {dist.std[i]:.2f}", fontsize=10)
+    axis.set_xlabel("step")
+axes[0].legend(fontsize=8, loc="lower left")
+figure.savefig("sequence.png", dpi=110)
