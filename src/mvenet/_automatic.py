@@ -130,18 +130,19 @@ def plan(
     if "networks" not in means:
         effort = replace(effort, means=(), further=())
 
-    def asked(families: tuple[Family, ...], log: bool) -> tuple[Request, ...]:
-        return tuple(f.request(tables[log, f.encoded], folds, entropy) for f in families)
-
-    usual = scales[0]
-    rounds = (
-        Round(tuple(request for log in scales for request in asked(effort.joint, log))),
-        Round(asked(effort.means, usual), settled=len(scales) == 1),
-        *(Round(asked(tier, usual), settled=False) for tier in effort.further),
-        Round(asked(effort.noise, usual), settled=False),
-    )
     others = tuple(mean for mean in means if mean != "networks")
-    return AutomaticPlan(rounds, effort, folds, steps, scales, tables, entropy, others)
+    search = AutomaticPlan((), effort, folds, steps, scales, tables, entropy, others)
+
+    def asked(families: Sequence[Family], *scales: bool) -> tuple[Request, ...]:
+        return tuple(request for log in scales for request in _requests(search, families, log))
+
+    rounds = (
+        Round(asked(effort.joint, *scales)),
+        Round(asked(effort.means, scales[0]), settled=len(scales) == 1),
+        *(Round(asked(tier, scales[0]), settled=False) for tier in effort.further),
+        Round(asked(effort.noise, scales[0]), settled=False),
+    )
+    return replace(search, rounds=rounds)
 
 
 def _on_scale(table: Table, log: bool) -> Table:
@@ -162,7 +163,8 @@ def search(plan: AutomaticPlan, threads: int) -> Fitting[Result]:
     with stop:
         others = _means.candidates(plan.others, left.table, plan.folds, plan.entropy, threads)
         for tier in (plan.effort.means, *plan.effort.further):
-            families = _worth_training(tier, networks, plan.effort.eager)
+            every = tier is plan.effort.means or plan.effort.eager
+            families = [f for f in tier if every or _improving(f, networks)]
             if families:
                 asked = _requests(plan, families, left.log)
                 trained = yield asked
@@ -231,19 +233,13 @@ class _Stop:
         return True
 
 
-def _worth_training(
-    families: Sequence[Family], tried: Sequence[Group], eager: bool
-) -> list[Family]:
-    """The families of kinds whose weakest penalty so far was clearly the best; at first all."""
-
-    def improving(family: Family) -> bool:
-        errors = {g.penalties: g.error for g in tried if g.family.encoded == family.encoded}
-        if len(errors) < 2:
-            return False
-        weakest, *rest = (errors[penalties] for penalties in sorted(errors))
-        return weakest < WORTH_MORE * min(rest)
-
-    return [family for family in families if eager or not tried or improving(family)]
+def _improving(family: Family, tried: Sequence[Group]) -> bool:
+    """Whether of its kind of columns the weakest penalty so far was clearly the best."""
+    errors = {g.penalties: g.error for g in tried if g.family.encoded == family.encoded}
+    if len(errors) < 2:
+        return False
+    weakest, *rest = (errors[penalties] for penalties in sorted(errors))
+    return weakest < WORTH_MORE * min(rest)
 
 
 def _scaled(
