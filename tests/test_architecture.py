@@ -42,6 +42,7 @@ LEVELS = {
     "_automatic": 2,
     "_evidence": 1,
     "_families": 1,
+    "_final": 1,
     "regressor": 2,
     "search": 2,
     "calibration": 2,

@@ -22,13 +22,15 @@ from mvenet import (
     MVERegressor,
     MVERegressorCV,
     NormalMixture,
+    _final,
     _stack,
     load,
     metrics,
 )
-from mvenet._composite import Range
+from mvenet._composite import NetworkMean, Range
 from mvenet._estimator import described, fit_together
-from mvenet._plan import Plan, planned_steps
+from mvenet._evidence import Evidence
+from mvenet._plan import Plan, Table, planned_steps
 from mvenet._steps import Steps
 from mvenet._trees import Forest
 from mvenet.fleet import Networks
@@ -386,6 +388,65 @@ def test_ctrl_c_keeps_a_whole_model_if_there_is_one(found, rounds):
     assert model.fingerprint_ == found.fingerprint_ and model.n_steps_ == done
     crps = {m: metrics.crps(NEW_Y, m.predict_dist(NEW)) for m in (model, found)}
     assert crps[model] < 1.3 * crps[found]
+
+
+def test_ctrl_c_at_the_end_keeps_the_folds_networks(found):
+    model = MVERegressorCV(cv=3, random_state=0)
+
+    def press(steps):
+        if steps > found.n_steps_ - 100:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit_together([model], X, Y, progress=press)
+    assert model.cv_results_["name"].tolist() == found.cv_results_["name"].tolist()
+    assert_array_equal(model.oof_std_, found.oof_std_)
+    assert {len(networks) for networks in of_means(model)} == {3}  # folds
+    assert min(len(networks) for networks in of_means(found)) >= 4  # starts
+    crps = {m: metrics.crps(NEW_Y, m.predict_dist(NEW)) for m in (model, found)}
+    assert crps[model] < 1.3 * crps[found]
+
+
+def of_means(model):
+    """The networks of each mean in the blend."""
+    means = model.composite_.means
+    return [m.networks for m in means if isinstance(m, NetworkMean)]
+
+
+def test_what_the_model_knows_more_than_its_judges_is_measured():
+    rng = np.random.default_rng(0)
+    n = 200_000
+    y, common, more = rng.normal(size=(3, n)) * np.array([[1.0], [0.6], [0.5]])
+    own = 0.4 * rng.normal(size=(3, n))  # differs from start to start
+    rows = np.arange(n)
+    folds = [(rows[rows % 5 != f], rows[rows % 5 == f]) for f in range(5)]
+    left = Evidence(Table(np.zeros((n, 1)), y, None, rows), folds, log=False)
+    growth = np.log(5 / 4) / np.log(4 / 3)
+    judges = _final._Judges(left, {}, growth)
+    gain = judges._gain(common + own[0], common + more + own[1:], np.full(n, 3.0))
+    first, further = 1 + 0.36 + 0.16, 1 + 0.36 + 0.25 + 0.16
+    assert_allclose(gain.known, np.sqrt(first / further) ** growth, rtol=0.01)
+    assert_allclose(gain.random, 0.16 / further, rtol=0.05)
+    assert gain.rows == n
+    assert_allclose(gain.factor(1), gain.known, rtol=1e-3)
+    assert gain.known * np.sqrt(1 - gain.random) < gain.factor(10) < gain.factor(2) < gain.known
+    nothing = judges._gain(common, np.array([common, common]), np.full(n, 3.0))
+    assert nothing.factor(4) == 1.0
+
+
+def test_intervals_of_a_table_without_noise_are_not_too_wide():
+    x, y = smooth(500, 0)
+    new, new_y = smooth(4_000, 1)
+    model = MVERegressorCV(cv=5, random_state=0, means="networks").fit(x, y)
+    low, high = model.predict_interval(new, 0.9).T
+    assert 0.85 < np.mean((low <= new_y) & (new_y <= high)) < 0.95
+    left_out = np.sqrt(np.mean((y - model.oof_mean_) ** 2))
+    assert np.sqrt(np.mean((new_y - model.predict(new)) ** 2)) < 0.9 * left_out
+
+
+def smooth(n, seed):
+    x = np.random.default_rng(seed).uniform(-2, 2, (n, 3))
+    return x, np.sin(3 * x[:, 0]) * x[:, 1] + np.cos(2 * x[:, 2])
 
 
 def test_it_looks_further_only_where_that_pays():

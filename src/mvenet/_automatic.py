@@ -8,9 +8,8 @@
 2. Noise: networks trained on the blend's residuals *of rows left out*, which are as large as on new
    rows, with the blended mean as a further column; beside those that learned both together.
 3. Shape and weights: :mod:`mvenet._stack`.
-
-The networks of all folds are kept and averaged. What else has a share in the blend is fitted once
-more, on all rows.
+4. What was chosen is trained or fitted once more, on all rows: :mod:`mvenet._final`. Networks of
+   the noise, which learn from rows left out, are kept: those of all folds, averaged.
 """
 
 from __future__ import annotations
@@ -23,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import skew
 
-from mvenet import _means, fleet
+from mvenet import _final, _means, fleet
 from mvenet._composite import Composite, MeanOfNoise, NetworkMean, Noise, Range
 from mvenet._evidence import Evidence, Group
 from mvenet._families import Effort, Family, Folds
+from mvenet._final import Final
 from mvenet._plan import Fitting, Plan, Request, Round, Table
 from mvenet._stack import MULTIPLES
 from mvenet._steps import Steps
@@ -141,6 +141,7 @@ def plan(
         Round(asked(effort.means, scales[0]), settled=len(scales) == 1),
         *(Round(asked(tier, scales[0]), settled=False) for tier in effort.further),
         Round(asked(effort.noise, scales[0]), settled=False),
+        *_final.planned(effort, {e: tables[scales[0], e] for e in (False, True)}, folds, entropy),
     )
     return replace(search, rounds=rounds)
 
@@ -190,14 +191,25 @@ def search(plan: AutomaticPlan, threads: int) -> Fitting[Result]:
     if not mixed:
         raise fleet.DivergedError("Every network of the noise diverged: are there outliers in y?")
     noises, said = left.mixture(mixed, plan.entropy)
-
     weights = {id(g): float(noise.weights.sum()) for g, noise in zip(mixed, noises, strict=True)}
+
+    blend = [(g, share) for g, share in zip(networks, shares, strict=False) if share > 0]
+    chosen = [*(g for g, _ in blend), *(g for g in joint if weights[id(g)])]
+    final = Final(noises)
+    if chosen and plan.effort.starts and not stop.pressed:
+        tables = {encoded: plan.tables[left.log, encoded] for encoded in (False, True)}
+        least = plan.effort.starts
+        with stop:
+            final = yield from _final.train(
+                chosen, blend, mixed, noises, left, tables, plan.folds, least, plan.entropy
+            )
+
     rmse = [left.rmse(mean) for mean in [*predicted, *(g.mean for g in on_blend)]]
     return Result(
-        _composed(left, plan, [*networks, *others], shares, mixed, noises),
+        _composed(left, plan, [*networks, *others], shares, mixed, final),
         *said,
         _told([*networks, *others, *on_blend], rmse, shares, weights),
-        sum(steps),
+        sum(steps) + final.steps,
         gain,
         stop.pressed,
     )
@@ -274,7 +286,7 @@ def summary(found: Result, table: Table) -> str:
     rmse, spread = float(np.sqrt(np.mean(error**2))), float(y.std())
     lines = [
         f"{len(c['name'])} candidates, judged by {len(rows):,} rows left out"
-        + ("; stopped before all were tried." if found.stopped else "."),
+        + ("; stopped before the end." if found.stopped else "."),
         f"Mean: {_listed(c['name'], c['share'])}.",
         f"Its typical error is {rmse:.4g} (root mean square; y itself spreads by {spread:.4g}).",
         f"Noise: {_listed(c['name'], c['weight'])}.",
@@ -320,28 +332,30 @@ def _composed(
     tried: Sequence[Any],
     shares: Array,
     mixed: Sequence[Group],
-    noises: Sequence[Noise],
+    final: Final,
 ) -> Composite:
     """All that has a share in the mean or a weight in the mixture, as one model."""
-    used = {id(mean) for mean, share in zip(tried, shares, strict=True) if share > 0}
-    kept = [
-        (group, noise)
-        for group, noise in zip(mixed, noises, strict=True)
-        if noise.weights.any() or id(group) in used
-    ]
-    number = {id(group): i for i, (group, _) in enumerate(kept)}
-    means: list[Any] = []
-    for mean in (mean for mean in tried if id(mean) in used):
-        if isinstance(mean, _means.Candidate):
-            means.append(mean.refit())
-        elif mean.family.joint:
-            means.append(MeanOfNoise(number[id(mean)]))
-        else:
-            means.append(NetworkMean(mean.networks, mean.family.encoded))
+    noises, number = list[Noise](), dict[Any, int]()
+    for group, noise in zip(mixed, final.noises, strict=True):
+        if noise.weights.any():
+            if group.family.joint:
+                number[final.key(group)] = len(noises)
+            noises.append(replace(noise, networks=final.of(group)))
+    means, parts = dict[Any, Any](), dict[Any, float]()
+    for mean, share in zip(tried, shares.tolist(), strict=True):
+        if share > 0:
+            key = final.key(mean) if isinstance(mean, Group) else id(mean)
+            parts[key] = parts.get(key, 0.0) + share
+            if isinstance(mean, _means.Candidate):
+                means[key] = mean.refit()
+            elif key in number:
+                means[key] = MeanOfNoise(number[key])
+            else:
+                means[key] = NetworkMean(final.of(mean), mean.family.encoded)
     table = left.table
     seen = Range.of(table.X[table.rows], table.y[table.rows])
-    noise = tuple(noise for _, noise in kept)
-    return Composite(plan.steps, seen, tuple(means), shares[shares > 0], noise, left.log)
+    shared = np.array([parts[key] for key in means])
+    return Composite(plan.steps, seen, tuple(means.values()), shared, tuple(noises), left.log)
 
 
 def _told(

@@ -139,7 +139,8 @@ class Effort:
     """What a search trains.
 
     Families for the scale; for the mean; for the mean if weak penalties were best (or, if
-    ``eager``, in any case), tier by tier; and for the noise.
+    ``eager``, in any case), tier by tier; and for the noise. What is chosen is trained on all rows
+    from so many ``starts``; if they are none, the folds' networks are the model.
     """
 
     joint: tuple[Family, ...]
@@ -147,13 +148,14 @@ class Effort:
     further: tuple[tuple[Family, ...], ...] = ()
     noise: tuple[Family, ...] = ()
     eager: bool = False
+    starts: int = 0
 
 
 EFFORTS = {
-    "low": Effort(QUICK, MEANS, noise=NOISE[:1]),
-    "medium": Effort(JOINT, MEANS, FURTHER, NOISE),
+    "low": Effort(QUICK, MEANS, noise=NOISE[:1], starts=2),
+    "medium": Effort(JOINT, MEANS, FURTHER, NOISE, starts=4),
     "high": Effort(
-        JOINT, _started(MEANS, 3), tuple(_started(t, 3) for t in FURTHER), NOISE, eager=True
+        JOINT, _started(MEANS, 3), tuple(_started(t, 3) for t in FURTHER), NOISE, True, starts=10
     ),
 }
 WITHOUT_SEARCH = Effort(QUICK)

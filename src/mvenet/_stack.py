@@ -69,6 +69,11 @@ class Shape:
         """Logarithm of the standard deviation."""
         return np.clip(self.offset + self.exponent * log_std, self.low, self.high)
 
+    def times(self, factor: float) -> Shape:
+        """The same for standard deviations that are so many times as large."""
+        by = float(np.log(factor))
+        return Shape(self.offset + by, self.exponent, self.low + by, self.high + by)
+
 
 def floor(y: Array) -> float:
     """A standard deviation below which nothing is believed: a millionth of the spread of y."""
