@@ -267,7 +267,7 @@ def positive():
 def test_a_skewed_target_is_modelled_by_its_logarithm(positive):
     x, y, model = positive
     assert isinstance(model.predict_dist(x), LogNormalMixture)
-    assert "logarithm of y" in model.summary_
+    assert "logarithm of the target" in model.summary_
     assert (model.predict_quantiles(x, [1e-6, 0.5]) > 0).all()
     error = np.log(model.predict_dist(x).ppf(0.5) / y)
     assert error.std() < 0.35

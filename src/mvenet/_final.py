@@ -36,13 +36,14 @@ LEFT_TO_CHANCE = 0.04  # share of the squared error: with more, there are more s
 
 @dataclass(frozen=True)
 class Final:
-    """The model's noises, its networks by kind, and the gradient steps that these took.
+    """The model's noises, its networks by kind, what it gains by them, and their gradient steps.
 
     Without any network, the folds' are the model's.
     """
 
     noises: Sequence[Noise]
     networks: Mapping[Family, fleet.Networks] = field(default_factory=dict)
+    factor: float = 1.0  # on the standard deviations, on average
     steps: int = 0
 
     def key(self, group: Group) -> Any:
@@ -79,7 +80,8 @@ def train(
     judging = yield _ask_judges(kinds, tables, folds, entropy)
     judges = _Judges.of(left, kinds, judging, tables, folds)
     gains = judges.gains(blend, mixed, noises)
-    random = sum(g.random * n.weights.sum() for g, n in zip(gains, noises, strict=True))
+    weights = [noise.weights.sum() for noise in noises]
+    random = float(np.average([gain.random for gain in gains], weights=weights))
     starts = max(least, min(MOST_STARTS, int(np.ceil(random / LEFT_TO_CHANCE))))
     trained = yield _ask_members(kinds, tables, starts, entropy)
     steps = sum(result.steps for result in (*judging, *trained))
@@ -88,12 +90,14 @@ def train(
     good = [s for s in range(starts) if not any(some[s].diverged.any() for some in each)]
     if not good:
         return Final(noises, steps=steps)
+    factors = [gain.factor(len(good)) for gain in gains]
     narrowed = [
-        replace(noise, shape=noise.shape.times(gain.factor(len(good))))
-        for noise, gain in zip(noises, gains, strict=True)
+        replace(noise, shape=noise.shape.times(factor))
+        for noise, factor in zip(noises, factors, strict=True)
     ]
     networks = [fleet.join([some[s].networks for s in good]) for some in each]
-    return Final(narrowed, dict(zip(kinds, networks, strict=True)), steps)
+    factor = float(np.average(factors, weights=weights))
+    return Final(narrowed, dict(zip(kinds, networks, strict=True)), factor, steps)
 
 
 def planned(effort: Effort, tables: Tables, folds: Folds, entropy: Any) -> list[Round]:

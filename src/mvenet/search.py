@@ -46,7 +46,7 @@ class MVERegressorCV(NetworkRegressor):
     By itself (``strategy="auto"``) it trains networks of several kinds on folds of the rows, with a
     linear model and trees beside them, and lets the rows that each fold left out decide: on the
     blend of the means, on the noise of each row, on its tails, and on the mixture of all that
-    becomes the predictive distribution.
+    becomes the predictive distribution. What they chose is then trained on all rows.
 
     With one of the paper's strategies it is the paper's procedure instead: networks are trained for
     every pair of penalties and every fold, all in one fleet, and the pair that predicts the rows
