@@ -215,6 +215,17 @@ def predict(
         console.print(f"{rows:,} rows in {seconds:.1f} s: {output}", soft_wrap=True)
 
 
+def _model_and_table(model: Path, data: Path, header_rows: int, quiet: bool) -> tuple[Any, Any]:
+    """A model that knows its target, and a table to compare it with."""
+    with busy(f"loading {model.name}", quiet):
+        from mvenet import persistence, table, workflow
+
+        loaded = persistence.load(model)
+    workflow.target_of(loaded)
+    with progress_bar(f"reading {data.name}", quiet) as bar:
+        return loaded, table.read(data, header_rows=header_rows, progress=bar)
+
+
 @app.command(epilog="Example: mvenet evaluate houses.mve test.csv --report test.html")
 def evaluate(
     model: Model,
@@ -231,13 +242,9 @@ def evaluate(
     _check_places([report], [data, model])
     if report is not None:
         _check_packages(**_FOR_REPORTS)
-    with busy(f"loading {model.name}", quiet or as_json):
-        from mvenet import persistence, table, workflow
+    loaded, frame = _model_and_table(model, data, header_rows, quiet or as_json)
+    from mvenet import workflow
 
-        loaded = persistence.load(model)
-    workflow.target_of(loaded)
-    with progress_bar(f"reading {data.name}", quiet or as_json) as bar:
-        frame = table.read(data, header_rows=header_rows, progress=bar)
     with busy("evaluating", quiet or as_json):
         evaluation = workflow.evaluate(loaded, frame)
     if report is not None:
@@ -261,13 +268,9 @@ def check(
 ) -> None:
     """Tell whether a new table is like the one of the fit; exit code 3 if it is not."""
     _check_order(model, data)
-    with busy(f"loading {model.name}", quiet or as_json):
-        from mvenet import persistence, table, workflow
+    loaded, frame = _model_and_table(model, data, header_rows, quiet or as_json)
+    from mvenet import workflow
 
-        loaded = persistence.load(model)
-    workflow.target_of(loaded)
-    with progress_bar(f"reading {data.name}", quiet or as_json) as bar:
-        frame = table.read(data, header_rows=header_rows, progress=bar)
     checked = workflow.check(loaded, frame)
     if as_json:
         print_json(printing.check_facts(checked))
