@@ -295,7 +295,7 @@ def summary(found: Result, table: Table) -> str:
         f"Its typical error is {rmse:.4g} (root mean square; the target spreads by {spread:.4g}).",
         f"Noise: {_listed(c['name'], c['weight'])}.",
     ]
-    if found.factor < 0.995:
+    if found.factor < 0.97:
         lines.insert(
             3,
             f"Trained again, on all rows, it should err by {1.0 - found.factor:.0%} less, and its "

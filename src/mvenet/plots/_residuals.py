@@ -188,7 +188,9 @@ class PredictionDisplay(Display):
             label = f"{level} misses it: {(~hit).sum():,} of {len(hit):,} rows"
             look = {"color": RED, "marker": "D", "label": label, **kwargs}
             self.misses_ = self._points(ax, ~hit, look)
-        ax.set_aspect("equal", adjustable="datalim")
+        margin = 0.03 * (ends[1] - ends[0]) or 1.0
+        square = ends[0] - margin, ends[1] + margin
+        ax.set(xlim=square, ylim=square, aspect="equal")
         finish(ax, f"Predicted {self.y_label}", f"Observed {self.y_label}")
         title = f"{len(hit):,} of {self.n_rows:,} rows, drawn at random"
         legend(ax, title if len(hit) < self.n_rows else None)
@@ -375,6 +377,8 @@ class SpreadDisplay(Display):
         ax.set_xlim(ends[0], ends[-1])
         top = max(float(y.max()), float(high * ends[-1]), float(self.bin_residual_.max()))
         ax.set_ylim((floor, 1.2 * top) if wide else (0, 1.05 * top))
+        if wide:
+            _label_few_decades(ax)
         finish(
             ax,
             f"Predicted standard deviation of {self.y_label}",
@@ -400,6 +404,17 @@ def _range(std: Array, wide: bool) -> Array:
         return np.geomspace(low / 1.1, high * 1.1, 50)
     margin = 0.04 * (high - low) or 0.1 * high
     return np.linspace(max(low - margin, 0.0), high + margin, 50)
+
+
+def _label_few_decades(ax: Axes) -> None:
+    """Labels at 1, 2 and 5 of each decade: those at every figure would run into each other."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+        if 1e-3 < low < high < 1e5 and high < 1e3 * low:
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def _single(coverage: float) -> Array:
