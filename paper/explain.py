@@ -83,6 +83,8 @@ SEARCHES = (
     *(Search("concrete", "no-warmup", fold, CLOSE) for fold in range(10)),
     Search("wine_red", "warmup", 4, PAIRS),
     Search("protein", "warmup", 0, (*EQUAL[::-1], (1e-5, 1e-2))),
+    Search("protein", "warmup-fixed-mean", 3, ((1e-5, 1e-5),)),
+    Search("protein", "warmup-fixed-mean", 4, ((1e-5, 1e-3),)),
 )
 
 

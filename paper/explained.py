@@ -61,6 +61,9 @@ def report(folder: Path) -> str:
         parts, rows = (
             pd.read_csv(folder / f"{name}.csv", dtype={"part": str}) for name in ("parts", "rows")
         )
+        searched = parts.groupby(PLACE[:3])["reg_var"].transform("nunique") > 1
+        lines += ["### Outer folds that inner folds did not foresee", "", *decided(parts, rows), ""]
+        parts = parts[searched]
         lines += ["### How close the searches are", "", *margins(parts), ""]
         for (dataset, strategy, fold), part in parts.groupby(PLACE[:3], sort=False):
             if alone(parts, dataset) > 1:
@@ -144,6 +147,30 @@ def grid(fixed: pd.DataFrame) -> list[str]:
 def alone(parts: pd.DataFrame, dataset: str) -> int:
     """How many outer folds of a data set were searched."""
     return int(parts.loc[parts["dataset"] == dataset, "fold"].nunique())
+
+
+def decided(parts: pd.DataFrame, rows: pd.DataFrame) -> list[str]:
+    """Outer folds whose worst row lowers the log-likelihood by more than one a row.
+
+    The typical std tells whether it is that row or all of them.
+    """
+    lines = [
+        "| data set | strategy | fold | mean, variance | log-likelihood | without the row | "
+        "typical std | worst row | y | mean | std |",
+        f"|{' --- |' * 11}",
+    ]
+    outer = parts[(parts["part"] == "outer") & (parts["without_worst"] > parts["loglik"] + 1)]
+    for key, part in outer.groupby(PLACE[:3], sort=False):
+        best = part.loc[part["without_worst"].idxmax()]
+        there = (rows[PLACE[:5]] == best[PLACE[:5]].to_numpy()).all(axis=1)
+        worst = rows[there & (rows["part"] == "outer")]
+        row = worst.loc[worst["loglik"].idxmin()]
+        lines.append(
+            f"| {key[0]} | {key[1]} | {key[2]} | {best['reg_mean']:g}, {best['reg_var']:g} | "
+            f"{best['loglik']:.4g} | {best['without_worst']:.4g} | {np.exp(best['log_std']):.3g} | "
+            f"{row['row']} | {row['y']:.4g} | {row['mean']:.4g} | {row['std']:.3g} |"
+        )
+    return lines
 
 
 def margins(parts: pd.DataFrame) -> list[str]:
