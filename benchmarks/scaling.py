@@ -140,11 +140,11 @@ def main() -> None:
         cases.append((f"width {width}", seconds, 1000 * 5 * parameters((width, width))))
     report("Widths (1000 rows, one network, one thread; unit: row, epoch and parameter)", cases)
     cases = [
-        (f"{n} threads", best(3, 10**5, 1, 1, (128, 128), n), 10**5)
+        (f"{n} threads", best(3, 10**6, 1, 1, (128, 128), n), 10**6)
         for n in range(1, 2 * THREADS + 1)
         if n <= 2 or n % 2 == 0
     ]
-    report("Threads (one network of 128-128, 100,000 rows, one epoch; on the wall)", cases)
+    report("Threads (one network of 128-128, 1,000,000 rows, one epoch; on the wall)", cases)
     print("\nMemory of a fleet, MB")
     print(f"{'networks':>10}{'rows':>12}{'grown':>10}{'needed':>10}{'ratio':>8}")
     for networks, rows in ((1, 10**5), (1000, 1000), (10_000, 1000), (100, 10**5), (1, 10**7)):
