@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
@@ -66,8 +67,11 @@ def test_without_a_warm_up_the_sine_is_lost_and_with_it_found():
         means, _ = model.fit(sample.X, sample.y).networks_.predict(sample.X)
         errors.append(np.sqrt(np.mean((means - sample.mean) ** 2, axis=1)))
     assert np.median(errors[0]) < 0.02, errors
-    assert (errors[0] < 0.05).sum() >= 7, errors
-    assert (errors[1] > 0.1).sum() >= 7, errors
+    # Rounding, which differs between processors, decides single starts: their number counts.
+    found = [int((error < 0.05).sum()) for error in errors]
+    table = [[n, len(error) - n] for n, error in zip(found, errors, strict=True)]
+    assert stats.fisher_exact(table, alternative="greater").pvalue < 0.05, errors
+    assert np.median(errors[1]) > 0.1, errors
 
 
 def heteroscedastic(n, rng):
