@@ -102,10 +102,10 @@ def train(
 
 def planned(effort: Effort, tables: Tables, folds: Folds, entropy: Any) -> list[Round]:
     """The rounds, for one mean of plain columns and one of encoded ones."""
-    means = effort.further[-1] if effort.further else effort.means
-    kinds = [replace(f, penalties=f.penalties[:1]) for f in (*effort.joint, *means)]
     if not effort.starts:
         return []
+    means = effort.further[-1] if effort.further else effort.means
+    kinds = [replace(f, penalties=f.penalties[:1]) for f in (*effort.joint, *means)]
     asked = (
         _ask_judges(kinds, tables, folds, entropy),
         _ask_members(kinds, tables, effort.starts, entropy),

@@ -70,7 +70,7 @@ class MVERegressorCV(NetworkRegressor):
         skewed, and takes the logarithm if the rows left out are likelier by two standard errors.
     effort : {"low", "medium", "high"}, default="medium"
         How much ``strategy="auto"`` tries: "low" no long trainings, "high" all of them, each from
-        three random starts.
+        three random starts. What is chosen is trained on all rows from at least 2, 4 or 10 starts.
     reg_mean, reg_var : list of float, default=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
         Penalties to try on the squared weights of the mean and of the variance network.
     selection : {"separate", "equal", "ratio"}, default="separate"
