@@ -57,6 +57,7 @@ LEVELS = {
     "onnx": 3,
     "cli": 3,
     "table": 3,
+    "_serving": 3,
     "workflow": 3,
     "torch": 3,
     "__main__": 3,

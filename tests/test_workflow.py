@@ -14,7 +14,7 @@ from scipy import stats
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 
-from mvenet import MVERegressor, MVERegressorCV, _wording, metrics, workflow  # noqa: E402
+from mvenet import MVERegressor, MVERegressorCV, _serving, _wording, metrics, workflow  # noqa: E402
 from mvenet.distributions import Normal  # noqa: E402
 from mvenet.table import TableEncoder, split_target  # noqa: E402
 from mvenet.workflow import evaluate, fit_table, judge, predict_file, predictions  # noqa: E402
@@ -183,7 +183,7 @@ def test_the_strongest_penalties_are_told_in_words(monkeypatch):
 def test_targets_of_any_name(name):
     frame = houses(20).rename(columns={"price": name})
     fitted = fit_table(frame, name, search=False, members=1, seed=0)
-    assert workflow.target_of(fitted.model) == name
+    assert _serving.target_of(fitted.model) == name
     assert evaluate(fitted.model, frame).scores["mae"] > 0
     assert name in fitted.train
 
@@ -229,7 +229,7 @@ def test_evaluate_takes_columns_in_any_order_and_tells_what_it_left_out(fitted):
 def test_models_that_do_not_know_their_table():
     model = MVERegressor(**QUICK).fit([[0.0], [1.0]], [0.0, 1.0])
     with pytest.raises(ValueError, match="was not made by `mvenet fit`"):
-        workflow.target_of(model)
+        _serving.target_of(model)
 
 
 def test_verdicts():

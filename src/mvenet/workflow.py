@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,27 +18,14 @@ from sklearn.pipeline import Pipeline
 from mvenet import metrics
 from mvenet._estimator import NetworkRegressor, fit_until_stopped, workload
 from mvenet._plan import Workload
-from mvenet._wording import percent, verdict
+from mvenet._serving import predict_file, predictions, target_of
+from mvenet._wording import verdict
 from mvenet.calibration import FOLDS, CalibratedRegressor
 from mvenet.distributions import Distribution
 from mvenet.predictive import left_out, predictive_distribution
 from mvenet.regressor import MVERegressor
 from mvenet.search import GridEndWarning, MVERegressorCV
-from mvenet.table import (
-    COLUMNAR,
-    Drift,
-    TableEncoder,
-    ahead,
-    chunks,
-    drifts,
-    split_target,
-    with_numbers,
-    write,
-    write_columnar,
-)
-
-if TYPE_CHECKING:
-    from mvenet.table._files import Progress
+from mvenet.table import Drift, TableEncoder, drifts, split_target
 
 __all__ = [
     "Check",
@@ -430,103 +416,3 @@ def check(model: Pipeline, frame: Any) -> Check:
 def _n_given(frame: Any, target: str) -> int:
     column = frame[target]
     return len(column) - int(column.null_count() if hasattr(column, "null_count") else 0)
-
-
-def target_of(model: Any) -> str:
-    """Name of the column that a model of :func:`fit_table` predicts."""
-    target = getattr(model[0], "target", None) if isinstance(model, Pipeline) else None
-    if not isinstance(target, str):
-        raise ValueError(
-            "The model was not made by `mvenet fit`, so it does not know its table: use it from "
-            "Python."
-        )
-    return target
-
-
-def predictions(
-    model: Pipeline,
-    frame: Any,
-    intervals: Sequence[float] = (),
-    quantiles: Sequence[float] = (),
-    rows: NDArray[Any] | None = None,
-) -> pl.DataFrame:
-    """Columns ``mean``, ``std``, ``low_90``, ``high_90``, ``q_10`` … for each row of a table.
-
-    Parameters
-    ----------
-    model : Pipeline
-        As made by :func:`fit_table`.
-    frame : DataFrame
-        Of polars or pandas.
-    intervals, quantiles : sequence of float in (0, 1)
-    rows : ndarray of shape (n,) or None
-        Numbers of the rows in their file, from 0, for error messages.
-
-    Returns
-    -------
-    polars.DataFrame
-    """
-    names = ["mean", "std", *(f"{end}_{percent(v)}" for v in intervals for end in ("low", "high"))]
-    names += [f"q_{percent(level)}" for level in quantiles]
-    taken = [name for name in names if name in frame.columns]
-    if taken:
-        raise ValueError(f"The table has a column {taken[0]!r} already: rename it first.")
-    encoded = model[0].transform(frame, rows)
-    dist = predictive_distribution(model[1:], encoded)
-    own = isinstance(model[-1], CalibratedRegressor)
-    held = (model[-1].predict_interval(encoded, v) if own else dist.interval(v) for v in intervals)
-    ends = [end for both in held for end in both.T]
-    values = [dist.mean, dist.std, *ends, *(dist.ppf(level) for level in quantiles)]
-    return pl.DataFrame(dict(zip(names, values, strict=True)))
-
-
-def predict_file(
-    model: Pipeline,
-    data: str | Path,
-    output: BinaryIO | Path,
-    *,
-    intervals: Sequence[float] = (),
-    quantiles: Sequence[float] = (),
-    header_rows: int = 1,
-    form: str = ".csv",
-    progress: Progress | None = None,
-) -> int:
-    """Add predictions to a table of any length, part by part, and write it.
-
-    Parameters
-    ----------
-    model : Pipeline
-        As made by :func:`fit_table`.
-    data : str or path
-        As :func:`mvenet.table.read` takes it.
-    output : file opened for bytes, or path
-        A path for Parquet and Arrow, in which columns of numbers are numbers.
-    intervals, quantiles : sequence of float in (0, 1)
-    header_rows : int
-    form : str
-        Ending of the kind of file: ``.csv``, ``.tsv``, ``.parquet``, ``.arrow``.
-    progress : callable or None
-        Told the share that was read.
-
-    Returns
-    -------
-    int
-        Rows written.
-    """
-    decimal = model[0].named("number")
-    wanted = [*decimal, target_of(model)]
-
-    def parts() -> Iterator[pl.DataFrame]:
-        for part in ahead(chunks(data, decimal, header_rows=header_rows, progress=progress)):
-            rows = np.arange(part.first, part.first + len(part.values))
-            added = predictions(model, part.values, intervals, quantiles, rows)
-            shown = with_numbers(part.shown, wanted, rows) if form in COLUMNAR else part.shown
-            yield shown.hstack(added)
-
-    if isinstance(output, Path):
-        return write_columnar(parts(), output, form)
-    done = 0
-    for out in ahead(parts()):
-        write(out, output, header=not done, separator="\t" if form == ".tsv" else ",")
-        done += len(out)
-    return done

@@ -183,17 +183,17 @@ def predict(
     if not printed:
         _check_places([output], [data, model])
     with busy(f"loading {model.name}", quiet or as_json or printed):
-        from mvenet import persistence, table, workflow
+        from mvenet import _serving, persistence, table
 
         loaded = persistence.load(model)
-    workflow.target_of(loaded)
+    _serving.target_of(loaded)
     start = time.perf_counter()
 
     form = output.with_suffix("").suffix if output.suffix.lower() == ".gz" else output.suffix
 
     def predict_into(place: BinaryIO | Path) -> int:
         with progress_bar("predicting", quiet or as_json or printed) as bar:
-            return workflow.predict_file(
+            return _serving.predict_file(
                 loaded, data, place, intervals=interval or (), quantiles=quantile or (),
                 header_rows=header_rows, form=form.lower(), progress=bar,
             )  # fmt: skip
@@ -218,10 +218,10 @@ def predict(
 def _model_and_table(model: Path, data: Path, header_rows: int, quiet: bool) -> tuple[Any, Any]:
     """A model that knows its target, and a table to compare it with."""
     with busy(f"loading {model.name}", quiet):
-        from mvenet import persistence, table, workflow
+        from mvenet import _serving, persistence, table
 
         loaded = persistence.load(model)
-    workflow.target_of(loaded)
+    _serving.target_of(loaded)
     with progress_bar(f"reading {data.name}", quiet) as bar:
         return loaded, table.read(data, header_rows=header_rows, progress=bar)
 

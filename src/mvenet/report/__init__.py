@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from sklearn.pipeline import Pipeline
 
+from mvenet._serving import target_of
 from mvenet._wording import readable, verdict
 from mvenet.predictive import last_step
 from mvenet.report import _findings as findings
@@ -24,7 +25,7 @@ from mvenet.report import _insight as insight
 from mvenet.report import _whatif as whatif
 from mvenet.report._curves import curve
 from mvenet.table import TableEncoder
-from mvenet.workflow import Evaluation, FittedTable, innermost, model_in_words, target_of
+from mvenet.workflow import Evaluation, FittedTable, innermost, model_in_words
 
 __all__ = ["render"]
 

@@ -1,0 +1,120 @@
+"""Predictions for a table that a model was not fitted to, and for a file of any length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+from mvenet._wording import percent
+from mvenet.calibration import CalibratedRegressor
+from mvenet.predictive import predictive_distribution
+from mvenet.table import COLUMNAR, ahead, chunks, with_numbers, write, write_columnar
+
+if TYPE_CHECKING:
+    from mvenet.table._files import Progress
+
+
+def target_of(model: Any) -> str:
+    """Name of the column that a model of :func:`fit_table` predicts."""
+    target = getattr(model[0], "target", None) if isinstance(model, Pipeline) else None
+    if not isinstance(target, str):
+        raise ValueError(
+            "The model was not made by `mvenet fit`, so it does not know its table: use it from "
+            "Python."
+        )
+    return target
+
+
+def predictions(
+    model: Pipeline,
+    frame: Any,
+    intervals: Sequence[float] = (),
+    quantiles: Sequence[float] = (),
+    rows: NDArray[Any] | None = None,
+) -> pl.DataFrame:
+    """Columns ``mean``, ``std``, ``low_90``, ``high_90``, ``q_10`` … for each row of a table.
+
+    Parameters
+    ----------
+    model : Pipeline
+        As made by :func:`fit_table`.
+    frame : DataFrame
+        Of polars or pandas.
+    intervals, quantiles : sequence of float in (0, 1)
+    rows : ndarray of shape (n,) or None
+        Numbers of the rows in their file, from 0, for error messages.
+
+    Returns
+    -------
+    polars.DataFrame
+    """
+    names = ["mean", "std", *(f"{end}_{percent(v)}" for v in intervals for end in ("low", "high"))]
+    names += [f"q_{percent(level)}" for level in quantiles]
+    taken = [name for name in names if name in frame.columns]
+    if taken:
+        raise ValueError(f"The table has a column {taken[0]!r} already: rename it first.")
+    encoded = model[0].transform(frame, rows)
+    dist = predictive_distribution(model[1:], encoded)
+    own = isinstance(model[-1], CalibratedRegressor)
+    held = (model[-1].predict_interval(encoded, v) if own else dist.interval(v) for v in intervals)
+    ends = [end for both in held for end in both.T]
+    values = [dist.mean, dist.std, *ends, *(dist.ppf(level) for level in quantiles)]
+    return pl.DataFrame(dict(zip(names, values, strict=True)))
+
+
+def predict_file(
+    model: Pipeline,
+    data: str | Path,
+    output: BinaryIO | Path,
+    *,
+    intervals: Sequence[float] = (),
+    quantiles: Sequence[float] = (),
+    header_rows: int = 1,
+    form: str = ".csv",
+    progress: Progress | None = None,
+) -> int:
+    """Add predictions to a table of any length, part by part, and write it.
+
+    Parameters
+    ----------
+    model : Pipeline
+        As made by :func:`fit_table`.
+    data : str or path
+        As :func:`mvenet.table.read` takes it.
+    output : file opened for bytes, or path
+        A path for Parquet and Arrow, in which columns of numbers are numbers.
+    intervals, quantiles : sequence of float in (0, 1)
+    header_rows : int
+    form : str
+        Ending of the kind of file: ``.csv``, ``.tsv``, ``.parquet``, ``.arrow``.
+    progress : callable or None
+        Told the share that was read.
+
+    Returns
+    -------
+    int
+        Rows written.
+    """
+    decimal = model[0].named("number")
+    wanted = [*decimal, target_of(model)]
+
+    def parts() -> Iterator[pl.DataFrame]:
+        for part in ahead(chunks(data, decimal, header_rows=header_rows, progress=progress)):
+            rows = np.arange(part.first, part.first + len(part.values))
+            added = predictions(model, part.values, intervals, quantiles, rows)
+            shown = with_numbers(part.shown, wanted, rows) if form in COLUMNAR else part.shown
+            yield shown.hstack(added)
+
+    if isinstance(output, Path):
+        return write_columnar(parts(), output, form)
+    done = 0
+    for out in ahead(parts()):
+        write(out, output, header=not done, separator="\t" if form == ".tsv" else ",")
+        done += len(out)
+    return done
