@@ -59,6 +59,7 @@ bench-command: $(STAMP)
 
 scaling: $(STAMP)
 	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/memory.py
 
 # The measurement behind recipes.DEFAULT.
 default: $(STAMP)

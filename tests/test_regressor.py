@@ -254,6 +254,28 @@ def test_float32_tables_are_taken_as_they_are():
         assert again._checked(mixed).dtype == np.float64, kind
 
 
+def test_large_frames_become_one_table_in_row_order():
+    X = np.random.default_rng(0).standard_normal((21_000, 101)).astype(np.float32)
+    y = X[:, 0].astype(np.float64)
+    names = [f"column {j}" for j in range(X.shape[1])]
+    plain = pd.DataFrame(X, columns=names)
+    model = fast(warmup_epochs=1, epochs=1).fit(X, y)
+    frames = (plain.astype(pd.ArrowDtype(pa.float32())), pl.DataFrame(X, schema=names))
+    for frame in frames:
+        again = fast(warmup_epochs=1, epochs=1).fit(frame, y)
+        assert_same_bits(again, model, frame[:100], X[:100])
+        assert_array_equal(again.feature_names_in_, names)
+        assert again._checked(frame).flags.c_contiguous
+    assert not again._checked(plain).flags.c_contiguous  # not copied at all
+    with pytest.raises(ValueError, match="feature names should match"):
+        again.predict(frames[1].rename({"column 7": "other"}))
+    hole = frames[1].with_columns(pl.lit(None).alias("column 7").cast(pl.Float32))
+    with pytest.raises(ValueError, match="X contains NaN"):
+        again.fit(hole, y)
+    with pytest.raises(ValueError, match="could not convert string"):
+        again.fit(frames[1].with_columns(pl.lit("text").alias("column 7")), y)
+
+
 def test_score_is_r_squared():
     X, y = table()
     w = weights(len(y))

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mvenet import _automatic, fleet
 from mvenet._composite import Composite
 from mvenet._plan import Fitting, Plan, Table, Workload, drive, estimate
 from mvenet._settings import NetworkSettings
-from mvenet._validation import check_table, fingerprint, precision
+from mvenet._validation import check_table, checked, fingerprint
 from mvenet.distributions import Distribution, Normal, NormalMixture
 
 _SMALLEST_STD = np.finfo(np.float64).tiny
@@ -161,7 +161,7 @@ class DistributionRegressor(PredictsDistribution, RegressorMixin, BaseEstimator)
 
     def _checked(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
-        table: NDArray[Any] = validate_data(self, X, dtype=precision(X), reset=False)
+        table: NDArray[Any] = checked(self, X, reset=False)
         return table
 
     def _threads(self, table: NDArray[Any]) -> int:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, check_X_y, validate_data
 
 from mvenet._plan import Table
-from mvenet._sklearn import check_sample_weight
+from mvenet._sklearn import check_sample_weight, rows_of
 
 LARGEST = 1e302  # sums and ranges of larger numbers overflow
+AT_ONCE = 2**21  # numbers of a frame that are converted together
 
 
 def hidden_units(name: str, value: Any) -> tuple[int, ...] | None:
@@ -37,18 +39,40 @@ def precision(X: Any) -> Any:
     return np.float32 if single else [np.float64, np.float32]
 
 
+def checked(estimator: BaseEstimator, X: Any, *y: ArrayLike, reset: bool, **options: Any) -> Any:
+    """What ``validate_data`` returns; of a large frame that is no array a table in row order.
+
+    The engine reads rows where they are, but copies those of columns; and scikit-learn would make
+    one more table on the way.
+    """
+    if not _is_copied(X):
+        return validate_data(estimator, X, *y, dtype=precision(X), reset=reset, **options)
+    validate_data(estimator, X, skip_check_array=True, reset=reset)  # the columns' names
+    table = np.empty(X.shape, np.float32 if precision(X) is np.float32 else np.float64)
+    step = max(1, AT_ONCE // X.shape[1])
+    for rows in (slice(at, at + step) for at in range(0, len(X), step)):
+        some = rows_of(X, rows)
+        table[rows] = check_array(
+            some, dtype=table.dtype, ensure_all_finite=False, estimator=estimator, input_name="X"
+        )
+    if y:
+        return check_X_y(table, *y, dtype=table.dtype, estimator=estimator, **options)
+    return check_array(table, dtype=table.dtype, estimator=estimator, input_name="X", **options)
+
+
+def _is_copied(X: Any) -> bool:
+    """Whether X is a large frame that is not one array already."""
+    if not hasattr(X, "dtypes") or math.prod(getattr(X, "shape", ())) <= AT_ONCE:
+        return False
+    head = rows_of(X, slice(0, 2))
+    return not np.may_share_memory(np.asarray(head), np.asarray(head))
+
+
 def check_table(
     estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Table:
     """Validate what ``fit`` was given."""
-    table, target = validate_data(
-        estimator,
-        X,
-        y,
-        dtype=precision(X),
-        y_numeric=True,
-        ensure_min_samples=2,
-    )
+    table, target = checked(estimator, X, y, reset=True, y_numeric=True, ensure_min_samples=2)
     target = np.ascontiguousarray(target, dtype=np.float64)
     for name, values in (("X", table), ("y", target)):
         largest = max(float(values.max()), -float(values.min()))
