@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-from scipy import stats
+
+from mvenet.comparison import Comparison
 
 HERE = Path(__file__).parent
 DATASETS = ("boston", "energy", "yacht", "concrete", "wine_red", "kin8nm", "protein")
@@ -45,10 +46,11 @@ def cells(results: pd.DataFrame, metric: str, published: Path) -> pd.DataFrame:
 
 def winner(part: pd.DataFrame, column: str, one: str, other: str, metric: str) -> str:
     """The better of two by a two-sided paired t-test at 90 % over the folds, "" if neither."""
-    wide = part.pivot_table(index="fold", columns=column, values=metric)
-    gain = METRICS[metric][1] * (wide[one] - wide[other])
-    p = 1.0 if (gain == 0).all() or len(gain) < 2 else stats.ttest_1samp(gain, 0).pvalue
-    return "" if not p < 0.1 else one if gain.mean() > 0 else other
+    folds = part.sort_values("fold").rename(columns={column: "arm"})
+    pair = folds[folds["arm"].isin([one, other])][["fold", "arm", *METRICS]]
+    compared = Comparison({name: pair[name].to_numpy() for name in pair}, steps=0, seconds=0.0)
+    tests = compared.significance(level=0.9).set_index("metric")
+    return str(tests.at[metric, "better"])
 
 
 def significance(results: pd.DataFrame, metric: str) -> pd.DataFrame:
