@@ -110,15 +110,19 @@ def test_an_automatic_search_is_calibrated_by_its_own_rows_left_out(method):
         assert_allclose((high - mean) / std, needed[129 - 1])  # ceil(0.8 × 161) = 129
 
 
-def test_the_folds_of_a_search_serve_without_another_fit(monkeypatch):
-    search = MVERegressorCV(
+def test_the_folds_of_a_search_serve_without_another_fit():
+    fits = []
+
+    class Counted(MVERegressorCV):
+        def fit(self, X, y, sample_weight=None):
+            fits.append(len(X))
+            return super().fit(X, y, sample_weight)
+
+    search = Counted(
         (1e-2, 1e-1), (1e-1, 1.0), strategy="warmup", cv=4, n_members=2, random_state=0, **TINY
     )
-    fits = []
-    fit = MVERegressorCV.fit
-    monkeypatch.setattr(MVERegressorCV, "fit", lambda s, *a, **k: fits.append(1) or fit(s, *a, **k))
     model = CalibratedRegressor(search).fit(X, Y)
-    assert len(fits) == 1 and len(model.members_) == 4 and model.n_calibration_ == 80
+    assert fits == [80] and len(model.members_) == 4 and model.n_calibration_ == 80
     fitted = clone(search).fit(X, Y)
     # Out-of-fold moments of the search are those of the members, so scores follow from them.
     scores = np.sort(np.abs(Y - fitted.oof_mean_) / fitted.oof_std_)
