@@ -16,6 +16,7 @@ pl = pytest.importorskip("polars")
 
 from mvenet import MVERegressor, MVERegressorCV, _serving, _wording, metrics, workflow  # noqa: E402
 from mvenet.distributions import Normal  # noqa: E402
+from mvenet.predictive import predictive_distribution  # noqa: E402
 from mvenet.table import TableEncoder, split_target  # noqa: E402
 from mvenet.workflow import evaluate, fit_table, judge, predict_file, predictions  # noqa: E402
 
@@ -251,7 +252,7 @@ def test_columns_have_names_that_say_what_they_are(fitted):
     out = predictions(fitted.model, frame, [0.5, 0.9, 0.975], [0.1, 0.025, 0.999])
     assert out.columns == ["mean", "std", "low_50", "high_50", "low_90", "high_90", "low_97.5",
                            "high_97.5", "q_10", "q_2.5", "q_99.9"]  # fmt: skip
-    dist = workflow.predictive_distribution(fitted.model, frame)
+    dist = predictive_distribution(fitted.model, frame)
     assert_array_equal(out[["low_90", "high_90"]], dist.interval(0.9))
     assert_array_equal(out["q_2.5"], dist.ppf(0.025))
     assert (out["std"] > 0).all()

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mvenet import _engine
-from mvenet._steps import BOUND, Steps
+from mvenet._machine import dask_worker, effective_threads, instruction_set, require_memory
+from mvenet._networks import Networks, join, regular
 from mvenet.recipes import Architecture, Stage, Training
 
 __all__ = [
@@ -72,136 +70,6 @@ class Network:
     seed: int
     subset: int = 0
     start: bytes | None = None
-
-
-@dataclass(frozen=True)
-class Networks:
-    """K trained networks as plain arrays, the network always the first axis.
-
-    Attributes
-    ----------
-    architecture : Architecture
-    parameters : ndarray of shape (K, n_parameters), float32 or float64
-        The mean network, then the variance network; for each layer the weights
-        (out × in, by rows), then the biases.
-    x_mean, x_scale : ndarray of shape (K, n_features)
-    y_mean, y_scale : ndarray of shape (K,)
-        The standardisation of the rows that the network was trained on.
-    """
-
-    architecture: Architecture
-    parameters: NDArray[Any]
-    x_mean: NDArray[np.float64]
-    x_scale: NDArray[np.float64]
-    y_mean: NDArray[np.float64]
-    y_scale: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.parameters)
-
-    def start(self, i: int) -> bytes:
-        """What a :class:`Network` of this architecture goes on from: the i-th one's parameters."""
-        return bytes(self.parameters[i].tobytes())
-
-    def __getitem__(self, index: Any) -> Networks:
-        """Some of the networks: a slice, a mask or an array of numbers."""
-        arrays = (self.parameters, self.x_mean, self.x_scale, self.y_mean, self.y_scale)
-        return Networks(self.architecture, *(np.ascontiguousarray(a[index]) for a in arrays))
-
-    def predict(
-        self,
-        X: NDArray[Any],
-        threads: int = 1,
-        *,
-        steps: Steps | None = None,
-        last: NDArray[np.float64] | None = None,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Means and standard deviations in units of y, each of shape (K, n_rows).
-
-        With ``steps`` the networks read ``steps.encode(X)``, which the engine does without writing
-        it down, and with it ``last``, one more column of shape (n_rows,).
-        """
-        _require_memory(
-            16 * len(self) * len(X),
-            f"Means and standard deviations of {len(self)} networks for {len(X):,} rows",
-            "give fewer rows at once, or ask for moments, intervals or logpdf, which keep no "
-            "network's own.",
-        )
-        told = self._predict(
-            X, threads, deviations=True, weights=None, factor=1.0, steps=steps, last=last
-        )
-        assert told[1] is not None
-        return told[0], told[1]
-
-    def moments(
-        self,
-        X: NDArray[Any],
-        *,
-        std: bool = True,
-        weights: NDArray[np.float64] | None = None,
-        factor: float = 1.0,
-        threads: int = 1,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """Mean and standard deviation of the mixture of the networks, in units of y.
-
-        Reduced while the rows are predicted: the memory does not grow with the networks.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-        std : bool
-            Whether the standard deviation is wanted; without it half the work is saved.
-        weights : ndarray of shape (K,) or None
-            Not negative, with a positive sum. None weighs all networks alike.
-        factor : float
-            On the standard deviation of each network.
-        threads : int
-
-        Returns
-        -------
-        mean : ndarray of shape (n,)
-        std : ndarray of shape (n,), or None
-        """
-        shares = np.ones(len(self)) if weights is None else np.asarray(weights, np.float64)
-        shares = shares / shares.sum()
-        return self._predict(X, threads, deviations=std, weights=shares, factor=factor)
-
-    def _predict(
-        self,
-        X: NDArray[Any],
-        threads: int,
-        steps: Steps | None = None,
-        last: NDArray[np.float64] | None = None,
-        **options: Any,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        mean_sizes, var_sizes = self.architecture.sizes(self.x_mean.shape[1])
-        encoding = None
-        if steps is not None:
-            s = steps
-            encoding = (s.center, s.scale, s.column, s.low, s.width, BOUND)
-        return _engine.predict(
-            x=_regular(X),
-            parameters=self.parameters,
-            x_mean=self.x_mean,
-            x_scale=self.x_scale,
-            y_mean=self.y_mean,
-            y_scale=self.y_scale,
-            mean_sizes=mean_sizes,
-            var_sizes=var_sizes,
-            activation=self.architecture.activation,
-            input_bound=self.architecture.input_bound,
-            threads=threads,
-            steps=encoding,
-            last=last,
-            **options,
-        )
-
-
-def join(parts: Sequence[Networks]) -> Networks:
-    """Networks of one architecture, one after the other."""
-    names = ("parameters", "x_mean", "x_scale", "y_mean", "y_scale")
-    arrays = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
-    return Networks(parts[0].architecture, *arrays)
 
 
 @dataclass(frozen=True)
@@ -296,7 +164,7 @@ def train(
     mean_sizes, var_sizes = architecture.sizes(X.shape[1])
     _check_memory(jobs, (mean_sizes, var_sizes), threads, 8 if precise else 4)
     result = _engine.train(
-        x=_regular(X),
+        x=regular(X),
         y=y,
         weight=sample_weight,
         subsets=[(row_numbers(rows), row_numbers(valid)) for rows, valid in subsets],
@@ -346,21 +214,11 @@ def _check_memory(
     # The result of each job; weights, gradients and two moments of those in work; the history.
     copies = len(jobs) + 4 * min(threads, len(jobs))
     needed = number * parameters * copies + 8 * sum(job.stage.epochs for job in jobs)
-    _require_memory(
+    require_memory(
         needed,
         f"{len(jobs)} trainings of networks with {parameters:,} parameters",
         "use fewer hidden units, members or penalties.",
     )
-
-
-def _require_memory(needed: int, what: str, remedy: str) -> None:
-    """Refuse what this machine's memory cannot hold, before any work is done."""
-    try:
-        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # Windows
-        return
-    if needed > there:
-        raise MemoryError(f"{what} need {needed:,} bytes, but this machine has {there:,}: {remedy}")
 
 
 def planned_steps(
@@ -451,12 +309,6 @@ def _starts(
     return starts
 
 
-def _regular(X: NDArray[Any]) -> NDArray[Any]:
-    """X itself, or a copy if its rows do not lie a whole number of numbers apart."""
-    regular = all(stride % X.itemsize == 0 for stride in X.strides)
-    return X if regular else np.ascontiguousarray(X)
-
-
 def row_numbers(rows: ArrayLike) -> Rows:
     """Row numbers as the engine takes them."""
     return np.ascontiguousarray(rows, dtype=np.int64)
@@ -481,38 +333,3 @@ def seed_entropy(random_state: Any) -> int | list[int]:
     if isinstance(random_state, np.random.RandomState):
         return random_state.randint(2**31, size=4).tolist()  # type: ignore[no-any-return]
     return int(random_state)
-
-
-def effective_threads(n_jobs: int | None) -> int:
-    """Threads for ``n_jobs``: None is all that are free, negative counts from the end.
-
-    On a Dask worker these are its own threads, shared by the tasks that it runs, whatever its
-    environment says. Within another joblib worker ``OMP_NUM_THREADS`` holds that worker's share.
-    """
-    if n_jobs is not None and n_jobs > 0:
-        return min(n_jobs, 1024)
-    worker = dask_worker()
-    if worker is None:
-        limit = os.environ.get("OMP_NUM_THREADS", "")
-        available = int(joblib.cpu_count())
-        if limit.isdigit() and int(limit) > 0:
-            available = min(available, int(limit))
-    else:
-        available = max(1, worker.state.nthreads // max(1, worker.state.executing_count))
-    return available if n_jobs is None else max(1, available + 1 + n_jobs)
-
-
-def dask_worker() -> Any:
-    """The Dask worker that this is a task of, or None."""
-    module = sys.modules.get("distributed.worker")
-    if module is None:
-        return None
-    try:
-        return module.get_worker()
-    except ValueError:
-        return None
-
-
-def instruction_set() -> str:
-    """The instruction set that the engine uses, which decides the last bits of results."""
-    return _engine.instruction_set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,17 +15,16 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
-from mvenet import metrics
 from mvenet._estimator import NetworkRegressor, fit_until_stopped, workload
+from mvenet._evaluation import Check, Evaluation, check, evaluate, evaluated, judge
 from mvenet._plan import Workload
-from mvenet._serving import predict_file, predictions, target_of
-from mvenet._wording import verdict
+from mvenet._serving import predict_file, predictions
 from mvenet.calibration import FOLDS, CalibratedRegressor
 from mvenet.distributions import Distribution
-from mvenet.predictive import left_out, predictive_distribution
+from mvenet.predictive import left_out
 from mvenet.regressor import MVERegressor
 from mvenet.search import GridEndWarning, MVERegressorCV
-from mvenet.table import Drift, TableEncoder, drifts, split_target
+from mvenet.table import TableEncoder, split_target
 
 __all__ = [
     "Check",
@@ -34,60 +33,14 @@ __all__ = [
     "check",
     "evaluate",
     "fit_table",
+    "judge",
     "predict_file",
     "predictions",
 ]
 
 Array = NDArray[np.float64]
-LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 STOPPED = "Stopped before all was tried: this is the best model so far."
 PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # one more than the paper: for few noisy rows
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Predictions for rows that were not trained on, and how good they are.
-
-    Attributes
-    ----------
-    y : ndarray of shape (n,)
-    dist : Normal or NormalMixture
-    scores : dict of float
-        ``rmse``, ``mae``, ``r2``, ``nll``, ``crps``, in units of y where they have one.
-    coverage : dict of float
-        Share of the rows within the central interval, by what the interval claims.
-    rows : ndarray of shape (n,)
-        Which rows of the table these are, counted from 0.
-    without_target : int
-        Rows of the table that could not be judged by.
-    calibrated : bool
-        Whether the coverage is that of conformal intervals rather than of ``dist``.
-    """
-
-    y: Array
-    dist: Distribution
-    scores: Mapping[str, float]
-    coverage: Mapping[float, float]
-    rows: NDArray[Any]
-    without_target: int = 0
-    calibrated: bool = False
-
-
-def judge(
-    y: Array,
-    dist: Distribution,
-    rows: NDArray[Any],
-    without_target: int = 0,
-    intervals: Mapping[float, Array] | None = None,
-) -> Evaluation:
-    """Score predictive distributions, and intervals if they are others, by what was observed."""
-    told = metrics.summary(y, dist)
-    scores = {name: told[name] for name in ("rmse", "mae", "r2", "nll", "crps")}
-    reached = metrics.coverage(y, dist, nominal=LEVELS)
-    covered = dict(zip(LEVELS, np.asarray(reached).tolist(), strict=True))
-    for level, ends in (intervals or {}).items():
-        covered[level] = float(np.mean((ends[:, 0] <= y) & (y <= ends[:, 1])))
-    return Evaluation(y, dist, scores, covered, rows, without_target, bool(intervals))
 
 
 @dataclass(frozen=True)
@@ -204,7 +157,7 @@ def fit_table(
     evaluation = None
     named = X.with_columns(pl.Series(target, y))
     if len(test):
-        evaluation = _evaluated(model, X[test], y[test], rows[test])
+        evaluation = evaluated(model, X[test], y[test], rows[test])
     elif search:
         evaluation = judge(y, left_out(fitted), rows)
     if evaluation is not None and members is None and y.max() > 1:
@@ -334,85 +287,3 @@ def _ends(penalties: tuple[float, float], target: str) -> list[str]:
         for meaning, network, chosen in zip(meanings, ("mean", "variance"), penalties, strict=True)
         if chosen == PENALTIES[-1]
     ]
-
-
-def evaluate(model: Pipeline, frame: Any) -> Evaluation:
-    """Score a fitted model on a table that has its target."""
-    X, y, rows = split_target(frame, target_of(model))
-    return _evaluated(model, X, y, rows, len(frame) - len(y))
-
-
-def _evaluated(
-    model: Pipeline, X: pl.DataFrame, y: Array, rows: NDArray[Any], without: int = 0
-) -> Evaluation:
-    encoded = model[0].transform(X, rows)
-    dist = predictive_distribution(model[1:], encoded)
-    return judge(y, dist, rows, without, _conformal(model, encoded))
-
-
-def _conformal(model: Pipeline, encoded: Array) -> dict[float, Array] | None:
-    """Intervals of a calibrated model, as far as it has rows enough for them."""
-    if not isinstance(model[-1], CalibratedRegressor):
-        return None
-    n = model[-1].n_calibration_
-    levels = [level for level in LEVELS if level * (n + 1) <= n]
-    return {level: model[-1].predict_interval(encoded, level) for level in levels}
-
-
-@dataclass(frozen=True)
-class Check:
-    """Whether a new table is like the one that a model was fitted to.
-
-    Attributes
-    ----------
-    rows : int
-    drifts : list of Drift
-        How each column differs, the most changed first.
-    outside : ndarray of shape (n,), bool
-        Rows with a cell beyond the range that was seen, or a level that was not.
-    evaluation : Evaluation or None
-        Where the target is known.
-    findings : list of str
-        What has changed, in words; none if all is well.
-    """
-
-    rows: int
-    drifts: list[Drift]
-    outside: NDArray[np.bool_]
-    evaluation: Evaluation | None
-    findings: list[str]
-
-
-def check(model: Pipeline, frame: Any) -> Check:
-    """Compare a new table with the one that a model was fitted to.
-
-    Parameters
-    ----------
-    model : Pipeline
-        As made by :func:`fit_table`.
-    frame : DataFrame
-        Of polars or pandas; it may have the target.
-
-    Returns
-    -------
-    Check
-    """
-    target = target_of(model)
-    found, outside = drifts(model[0], frame)
-    told = [f"{drift.column}: {drift.remark}" for drift in found if drift.changed]
-    share = float(outside.mean())
-    if share > max(0.05, 3 / len(outside)):
-        told.append(f"{share:.1%} of the rows are outside what the model has seen")
-    evaluation = None
-    if target in frame.columns and _n_given(frame, target) >= 20:
-        evaluation = evaluate(model, frame)
-        word = verdict(0.9, evaluation.coverage[0.9], len(evaluation.y))[0]
-        if word != "as claimed":
-            covered = f"{evaluation.coverage[0.9]:.1%} of the values"
-            told.append(f"the 90 % interval is {word}: it holds {covered} of {target}")
-    return Check(len(outside), found, outside, evaluation, told)
-
-
-def _n_given(frame: Any, target: str) -> int:
-    column = frame[target]
-    return len(column) - int(column.null_count() if hasattr(column, "null_count") else 0)

@@ -8,7 +8,7 @@ HOMES = {
     "MVERegressorCV": "mvenet.search",
     "CalibratedRegressor": "mvenet.calibration",
     "TableEncoder": "mvenet.table",
-    "Networks": "mvenet.fleet",
+    "Networks": "mvenet._networks",
     "Architecture": "mvenet.recipes",
     "Composite": "mvenet._composite",
     "NetworkMean": "mvenet._composite",

@@ -22,7 +22,8 @@ HistoryDisplay        likelihood over the epochs, with the end of the warm-up
 
 from mvenet.plots._bands import BandDisplay
 from mvenet.plots._calibration import CoverageDisplay, PITDisplay
-from mvenet.plots._residuals import PredictionDisplay, SpreadDisplay
+from mvenet.plots._observed import PredictionDisplay
+from mvenet.plots._spread import SpreadDisplay
 from mvenet.plots._training import HistoryDisplay, SearchDisplay
 from mvenet.plots._uncertainty import UncertaintyDisplay
 

@@ -1,0 +1,56 @@
+"""What this machine has for a fit: threads, memory and the engine's instruction set."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import joblib
+
+from mvenet import _engine
+
+
+def effective_threads(n_jobs: int | None) -> int:
+    """Threads for ``n_jobs``: None is all that are free, negative counts from the end.
+
+    On a Dask worker these are its own threads, shared by the tasks that it runs, whatever its
+    environment says. Within another joblib worker ``OMP_NUM_THREADS`` holds that worker's share.
+    """
+    if n_jobs is not None and n_jobs > 0:
+        return min(n_jobs, 1024)
+    worker = dask_worker()
+    if worker is None:
+        limit = os.environ.get("OMP_NUM_THREADS", "")
+        available = int(joblib.cpu_count())
+        if limit.isdigit() and int(limit) > 0:
+            available = min(available, int(limit))
+    else:
+        available = max(1, worker.state.nthreads // max(1, worker.state.executing_count))
+    return available if n_jobs is None else max(1, available + 1 + n_jobs)
+
+
+def dask_worker() -> Any:
+    """The Dask worker that this is a task of, or None."""
+    module = sys.modules.get("distributed.worker")
+    if module is None:
+        return None
+    try:
+        return module.get_worker()
+    except ValueError:
+        return None
+
+
+def instruction_set() -> str:
+    """The instruction set that the engine uses, which decides the last bits of results."""
+    return _engine.instruction_set()
+
+
+def require_memory(needed: int, what: str, remedy: str) -> None:
+    """Refuse what this machine's memory cannot hold, before any work is done."""
+    try:
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # Windows
+        return
+    if needed > there:
+        raise MemoryError(f"{what} need {needed:,} bytes, but this machine has {there:,}: {remedy}")
