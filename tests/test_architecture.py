@@ -31,6 +31,9 @@ LEVELS = {
     "_combination": 1,
     "_trees": 1,
     "_composite": 1,
+    "_predictor": 1,
+    "_conformal": 1,
+    "predictive": 1,
     "_distributed": 1,
     "_plan": 1,
     "_progress": 1,
@@ -48,7 +51,6 @@ LEVELS = {
     "regressor": 2,
     "search": 2,
     "calibration": 2,
-    "predictive": 2,
     "metrics": 2,
     "comparison": 2,
     # edges, imported by nobody below
@@ -71,7 +73,7 @@ OPTIONAL = {"matplotlib", "torch", "typer", "jinja2", "pandas", "rich", "polars"
             "lightning"}  # fmt: skip
 # rich draws the bar; pandas and matplotlib show a comparison; Dask is asked for by its address
 ON_REQUEST = {"_progress", "comparison", "_distributed"}
-SAVING = ("_estimator.py", "persistence")  # a model can save itself: an import within a method
+SAVING = ("_predictor.py", "persistence")  # a model can save itself: an import within a method
 FILES = sorted(SOURCE.rglob("*.py"))
 
 

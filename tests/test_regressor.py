@@ -796,7 +796,7 @@ def test_many_rows_in_blocks_are_the_same_as_at_once(n_members, monkeypatch):
     dist = model.predict_dist(rows)
     outcomes = dist.mean + 0.3
     levels = [0.05, 0.5]
-    monkeypatch.setattr("mvenet._estimator._AT_ONCE", 600)
+    monkeypatch.setattr("mvenet._predictor._AT_ONCE", 600)
     assert_array_equal(model.predict_interval(rows, [0.5, 0.9]), dist.interval([0.5, 0.9]))
     assert_array_equal(model.predict_quantiles(rows, levels), dist.ppf(levels))
     assert_array_equal(model.logpdf(rows, outcomes), dist.logpdf(outcomes))

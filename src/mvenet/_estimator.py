@@ -1,11 +1,10 @@
-"""What all estimators share: their parameters, how they are fitted, ways to predict."""
+"""What all estimators share: their parameters, how they are fitted, what they check."""
 
 from __future__ import annotations
 
-import os
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -15,192 +14,22 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mvenet import _automatic, fleet
-from mvenet._composite import Composite
 from mvenet._plan import Fitting, Plan, Table, Workload, drive, estimate
+from mvenet._predictor import Predictor
 from mvenet._settings import NetworkSettings
 from mvenet._validation import check_table, checked, fingerprint
-from mvenet.distributions import Distribution, Normal, NormalMixture
-
-_SMALLEST_STD = np.finfo(np.float64).tiny
-_FEW_ROWS = 128  # predicted without starting a thread
-_AT_ONCE = 2**20  # members times rows of a distribution that is only needed in passing
 
 
-class PredictsDistribution(ABC):
-    """All ways to predict, and to save, of an estimator that has ``predict_dist``."""
-
-    @abstractmethod
-    def predict_dist(self, X: ArrayLike) -> Distribution:
-        """Predictive distribution of each row."""
-
-    def predict(
-        self, X: ArrayLike, return_std: bool = False
-    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean of the predictive distribution and, if asked, its standard deviation.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-        return_std : bool, default=False
-
-        Returns
-        -------
-        mean : ndarray of shape (n,)
-        std : ndarray of shape (n,), only with ``return_std=True``
-            In units of y. It is the spread of a new observation, noise included.
-        """
-        dist = self.predict_dist(X)
-        return (dist.mean, dist.std) if return_std else dist.mean
-
-    def predict_interval(
-        self, X: ArrayLike, coverage: float | ArrayLike = 0.9
-    ) -> NDArray[np.float64]:
-        """Central prediction interval.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-        coverage : float or list of k floats in (0, 1), default=0.9
-
-        Returns
-        -------
-        ndarray of shape (n, 2), or (n, k, 2) for a list
-            Lower and upper end, in units of y.
-        """
-        return self._in_passing(X, lambda dist, _: dist.interval(coverage))
-
-    def predict_quantiles(
-        self, X: ArrayLike, quantiles: ArrayLike = (0.1, 0.5, 0.9)
-    ) -> NDArray[np.float64]:
-        """Quantiles of the predictive distribution.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-        quantiles : list of k floats in (0, 1), default=(0.1, 0.5, 0.9)
-
-        Returns
-        -------
-        ndarray of shape (n, k), in units of y
-        """
-        levels = np.atleast_1d(np.asarray(quantiles))
-        return self._in_passing(X, lambda dist, _: dist.ppf(levels))
-
-    def logpdf(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
-        """Log-density of outcomes; that of ``predict_dist(X).logpdf(y)``, in less memory.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-        y : array-like of shape (n,)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            In nats, of y in its own units.
-        """
-        outcomes = np.asarray(y)
-        return self._in_passing(X, lambda dist, rows: dist.logpdf(outcomes[rows]), outcomes)
-
-    def _in_passing(
-        self,
-        X: ArrayLike,
-        of: Callable[[Distribution, slice], NDArray[np.float64]],
-        y: NDArray[Any] | None = None,
-    ) -> NDArray[np.float64]:
-        """Apply a function of the distribution of all rows, and of which these are."""
-        return of(self.predict_dist(X), slice(None))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that :func:`mvenet.load` reads (needs skops).
-
-        Parameters
-        ----------
-        path : str or path
-            Customarily ending in ``.mve``. Replaced whole or not at all.
-        """
-        from mvenet import persistence  # the one look upwards: a model can save itself
-
-        persistence.save(self, path)
-
-
-class DistributionRegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
-    """What every estimator of ours can do once it is fitted."""
-
-    networks_: fleet.Networks
-    composite_: Composite  # in place of networks_, if the fit was automatic
-    scale_: float = 1.0  # factor on all standard deviations
-    fingerprint_: str  # of the table that it was trained on
-    n_jobs: int | None
+class DistributionRegressor(Predictor, RegressorMixin, BaseEstimator):
+    """An estimator of ours, which checks what it is given as scikit-learn does."""
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "networks_") or hasattr(self, "composite_")
-
-    def predict_dist(self, X: ArrayLike) -> Distribution:
-        """Predictive distribution of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-
-        Returns
-        -------
-        Normal or NormalMixture
-            A mixture with one component for each network if there is more than one.
-        """
-        return self._mixture(self._checked(X))
-
-    def predict(
-        self, X: ArrayLike, return_std: bool = False
-    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
-        # The base class documents it. Reduced in the engine: no array of members times rows.
-        mean, std = self._moments(self._checked(X), return_std)
-        return mean if std is None else (mean, std)
-
-    predict.__doc__ = PredictsDistribution.predict.__doc__
 
     def _checked(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
         table: NDArray[Any] = checked(self, X, reset=False)
         return table
-
-    def _threads(self, table: NDArray[Any]) -> int:
-        return 1 if len(table) <= _FEW_ROWS else fleet.effective_threads(self.n_jobs)
-
-    def _moments(
-        self, table: NDArray[Any], std: bool
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """Mean and, if asked, standard deviation of each row."""
-        threads = self._threads(table)
-        if hasattr(self, "composite_"):
-            mean, deviation = self.composite_.moments(table, threads)
-            return mean, deviation if std else None
-        return self.networks_.moments(table, std=std, factor=self.scale_, threads=threads)
-
-    def _members(self) -> int:
-        """Components of the mixture."""
-        fitted = self.composite_ if hasattr(self, "composite_") else self.networks_
-        return len(fitted)
-
-    def _mixture(self, table: NDArray[Any]) -> Distribution:
-        if hasattr(self, "composite_"):
-            return self.composite_.distribution(table, self._threads(table))
-        means, stds = self.networks_.predict(table, threads=self._threads(table))
-        stds = np.maximum(self.scale_ * stds, _SMALLEST_STD)
-        return Normal(means[0], stds[0]) if len(means) == 1 else NormalMixture(means, stds)
-
-    def _in_passing(
-        self,
-        X: ArrayLike,
-        of: Callable[[Distribution, slice], NDArray[np.float64]],
-        y: NDArray[Any] | None = None,
-    ) -> NDArray[np.float64]:
-        table = self._checked(X)
-        step = max(_FEW_ROWS, _AT_ONCE // self._members())
-        if y is not None and y.shape != (len(table),):
-            step = len(table)  # logpdf says what is wrong with y
-        parts = [slice(start, start + step) for start in range(0, len(table), step)]
-        return np.concatenate([of(self._mixture(table[rows]), rows) for rows in parts])
 
 
 class NetworkRegressor(NetworkSettings, DistributionRegressor):

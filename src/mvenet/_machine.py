@@ -6,8 +6,6 @@ import os
 import sys
 from typing import Any
 
-import joblib
-
 from mvenet import _engine
 
 
@@ -21,6 +19,8 @@ def effective_threads(n_jobs: int | None) -> int:
         return min(n_jobs, 1024)
     worker = dask_worker()
     if worker is None:
+        import joblib  # a tenth of a second, which a few rows do not need
+
         limit = os.environ.get("OMP_NUM_THREADS", "")
         available = int(joblib.cpu_count())
         if limit.isdigit() and int(limit) > 0:

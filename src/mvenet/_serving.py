@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
+from mvenet._conformal import Conformal
 from mvenet._wording import percent
-from mvenet.calibration import CalibratedRegressor
-from mvenet.predictive import predictive_distribution
 from mvenet.table import COLUMNAR, ahead, chunks, with_numbers, write, write_columnar
 
 if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
+    from mvenet._predictor import PredictsDistribution
+    from mvenet.table._encoding import Encoding
     from mvenet.table._files import Progress
+
+    Model: TypeAlias = Pipeline | tuple[Encoding, PredictsDistribution]
 
 
 def target_of(model: Any) -> str:
     """Name of the column that a model of :func:`fit_table` predicts."""
-    target = getattr(model[0], "target", None) if isinstance(model, Pipeline) else None
+    steps = isinstance(model, tuple) or hasattr(model, "named_steps")
+    target = getattr(model[0], "target", None) if steps else None
     if not isinstance(target, str):
         raise ValueError(
             "The model was not made by `mvenet fit`, so it does not know its table: use it from "
@@ -32,7 +37,7 @@ def target_of(model: Any) -> str:
 
 
 def predictions(
-    model: Pipeline,
+    model: Model,
     frame: Any,
     intervals: Sequence[float] = (),
     quantiles: Sequence[float] = (),
@@ -42,7 +47,7 @@ def predictions(
 
     Parameters
     ----------
-    model : Pipeline
+    model : Pipeline, or tuple of its steps
         As made by :func:`fit_table`.
     frame : DataFrame
         Of polars or pandas.
@@ -60,16 +65,19 @@ def predictions(
     if taken:
         raise ValueError(f"The table has a column {taken[0]!r} already: rename it first.")
     encoded = model[0].transform(frame, rows)
-    dist = predictive_distribution(model[1:], encoded)
-    own = isinstance(model[-1], CalibratedRegressor)
-    held = (model[-1].predict_interval(encoded, v) if own else dist.interval(v) for v in intervals)
+    estimator = model[1]
+    if len(names) == 2:
+        return pl.DataFrame(dict(zip(names, estimator.predict(encoded, True), strict=True)))
+    dist = estimator.predict_dist(encoded)
+    source = estimator.predict_interval if isinstance(estimator, Conformal) else None
+    held = (source(encoded, v) if source else dist.interval(v) for v in intervals)
     ends = [end for both in held for end in both.T]
     values = [dist.mean, dist.std, *ends, *(dist.ppf(level) for level in quantiles)]
     return pl.DataFrame(dict(zip(names, values, strict=True)))
 
 
 def predict_file(
-    model: Pipeline,
+    model: Model,
     data: str | Path,
     output: BinaryIO | Path,
     *,
@@ -83,7 +91,7 @@ def predict_file(
 
     Parameters
     ----------
-    model : Pipeline
+    model : Pipeline, or tuple of its steps
         As made by :func:`fit_table`.
     data : str or path
         As :func:`mvenet.table.read` takes it.

@@ -15,8 +15,15 @@ import numpy as np
 
 from mvenet import fleet
 from mvenet._sklearn import Interval, StrOptions
-from mvenet._validation import hidden_units
-from mvenet.recipes import DEFAULT, STRATEGIES, Architecture, Stage, Training, stages
+from mvenet.recipes import (
+    DEFAULT,
+    STRATEGIES,
+    Architecture,
+    Stage,
+    Training,
+    hidden_units,
+    stages,
+)
 
 C = TypeVar("C", bound=type)
 D = TypeVar("D", Architecture, Training)

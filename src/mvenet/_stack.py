@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize, nnls
 
 Array = NDArray[np.float64]
 
@@ -37,6 +36,8 @@ LARGEST_LOG_MULTIPLE = 2.0
 
 def blend(means: Array, y: Array, weight: Array) -> Array:
     """Convex weights of means (c, n) by least squares on rows left out, most of them zero."""
+    from scipy.optimize import nnls  # a tenth of a second, and a prediction does without
+
     count, spread = len(means), _spread(y, weight)
     root = np.sqrt(weight / weight.sum())
     certain = 100.0  # the sum of the weights is one: a row that outweighs all others
@@ -82,6 +83,8 @@ def floor(y: Array) -> float:
 
 def shape(residual: Array, log_std: Array, weight: Array, least: float, most: float) -> Shape:
     """Fit offset and exponent to residuals; standard deviations lie from ``least`` to ``most``."""
+    from scipy.optimize import minimize
+
     middle = float(np.average(log_std, weights=weight))
     centred = log_std - middle
     absolute = np.maximum(np.abs(residual), least)

@@ -1,4 +1,4 @@
-"""What an estimator is given, checked: tables, weights and hidden units."""
+"""What an estimator is given, checked: tables and weights."""
 
 from __future__ import annotations
 
@@ -16,20 +16,6 @@ from mvenet._sklearn import check_sample_weight, rows_of
 
 LARGEST = 1e302  # sums and ranges of larger numbers overflow
 AT_ONCE = 2**21  # numbers of a frame that are converted together
-
-
-def hidden_units(name: str, value: Any) -> tuple[int, ...] | None:
-    """Check a parameter such as ``hidden_mean`` and return it as a tuple of int, or None."""
-    if value is None:
-        return None
-    units = tuple(value) if isinstance(value, tuple | list | np.ndarray) else (None,)
-    whole = (isinstance(u, int | np.integer) and not isinstance(u, bool) for u in units)
-    if not all(whole) or not all(1 <= u <= 65536 for u in units):
-        raise ValueError(
-            f"The {name!r} parameter must hold whole numbers of hidden units from 1 to 65536, such "
-            f"as (40, 20). Got {value!r} instead."
-        )
-    return tuple(int(u) for u in units)
 
 
 def precision(X: Any) -> Any:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Self
 
@@ -23,20 +21,20 @@ from sklearn.utils.validation import (
 )
 
 from mvenet._combination import best_factor
-from mvenet._estimator import PredictsDistribution, fit_until_stopped
+from mvenet._conformal import Array, Conformal, normals_of
+from mvenet._estimator import fit_until_stopped
 from mvenet._folds import folds_of
 from mvenet._sklearn import HasMethods, StrOptions, check_sample_weight, rows_of
-from mvenet.distributions import Distribution, LogNormalMixture, Normal, NormalMixture
+from mvenet.distributions import Distribution, LogNormalMixture
 from mvenet.predictive import left_out, predictive_distribution
 from mvenet.search import MVERegressorCV
 
 __all__ = ["CalibratedRegressor"]
 
-Array = NDArray[np.float64]
 FOLDS = 10  # of cv=None
 
 
-class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     """Intervals that cover what they say, for any estimator that predicts a standard deviation.
 
     Rows that a model was not trained on tell how far to trust its standard deviations. Either all
@@ -151,7 +149,7 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
                 dist: Distribution = left_out(member, rows)
             else:
                 dist = predictive_distribution(member, rows_of(X, rows))
-            normals, outcomes = _normals(dist), _on_scale_of(dist, target[rows])
+            normals, outcomes = normals_of(dist), _on_scale_of(dist, target[rows])
             predicted.append(normals)
             observed.append(outcomes)
             counted.append(given)
@@ -206,95 +204,9 @@ class CalibratedRegressor(PredictsDistribution, MetaEstimatorMixin, RegressorMix
         own = isinstance(self.estimator, MVERegressorCV) and self.estimator.final == "folds"
         return own and self.cv is None
 
-    def predict_dist(self, X: Any) -> Distribution:
-        """Predictive distribution of each row: the mixture of the members', after the factor.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-
-        Returns
-        -------
-        Normal or NormalMixture
-        """
+    def _parts(self, X: Any) -> list[Distribution]:
         check_is_fitted(self)
-        parts = [predictive_distribution(member, X) for member in self.members_]
-        kinds = {isinstance(part, LogNormalMixture) for part in parts}
-        if len(kinds) > 1:
-            raise ValueError(
-                "Some folds chose the log scale and others did not, which makes no one mixture: "
-                "give the estimator target='log' or target='identity', or ask for intervals."
-            )
-        normals = [_normals(part) for part in parts]
-        means = np.concatenate([part.means for part in normals])
-        stds = self.factor_ * np.concatenate([part.stds for part in normals])
-        weights = np.concatenate([part.weights for part in normals]) / len(parts)
-        if kinds == {True}:
-            return LogNormalMixture(means, stds, weights)
-        return Normal(means[0], stds[0]) if len(means) == 1 else NormalMixture(means, stds, weights)
-
-    def predict_interval(self, X: Any, coverage: float | ArrayLike = 0.9) -> Array:
-        """Prediction interval; conformal with ``method="conformal"``, else central.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-        coverage : float or list of k floats in (0, 1), default=0.9
-
-        Returns
-        -------
-        ndarray of shape (n, 2), or (n, k, 2) for a list
-            Lower and upper end, in units of y.
-        """
-        if self.method == "scale":
-            return super().predict_interval(X, coverage)
-        check_is_fitted(self)
-        levels = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
-        counts = [self._count_inside(float(level)) for level in levels.ravel()]
-        parts = [predictive_distribution(member, X) for member in self.members_]
-        ends = [_conformal_ends(parts, self._scores, count) for count in counts]
-        intervals = np.stack(ends, axis=1)
-        return intervals if np.ndim(coverage) else intervals[:, 0]
-
-    def reach(self, coverage: float) -> float:
-        """How far a conformal interval reaches, if there is one member.
-
-        Parameters
-        ----------
-        coverage : float in (0, 1)
-
-        Returns
-        -------
-        float
-            In standard deviations to each side of the mean, on the scale that is normal.
-        """
-        return float(np.sort(np.concatenate(self._scores))[self._count_inside(coverage) - 1])
-
-    def _count_inside(self, coverage: float) -> int:
-        """How many of the calibration rows an interval of this coverage must reach around."""
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must lie between 0 and 1, got {coverage}: use, say, 0.9.")
-        n = self.n_calibration_
-        count = math.ceil(coverage * (n + 1) * (1 - 1e-12))  # 0.9 × 10 is 9, not a hair more
-        if count > n:
-            needed = math.ceil(coverage / (1 - coverage) * (1 - 1e-12))
-            raise ValueError(
-                f"coverage={coverage} needs at least {needed} calibration rows, there are {n}: "
-                "calibrate by more, or ask for less."
-            )
-        return count
-
-
-def _normals(dist: Distribution) -> Normal | NormalMixture:
-    """The distribution of y, or of its logarithm if that is what is normal."""
-    if isinstance(dist, LogNormalMixture):
-        return dist.logs
-    if not isinstance(dist, Normal | NormalMixture):
-        raise TypeError(
-            f"The estimator predicts a {type(dist).__name__}, which cannot be calibrated: use one "
-            "that predicts normals or log-normals."
-        )
-    return dist
+        return super()._parts(X)
 
 
 def _on_scale_of(dist: Distribution, y: Array) -> Array:
@@ -316,22 +228,6 @@ def _without_fold(search: MVERegressorCV, fold: int) -> MVERegressorCV:
     return part
 
 
-def _conformal_ends(parts: Sequence[Distribution], scores: Sequence[Array], count: int) -> Array:
-    """Ends of the interval that ``count`` of the calibration rows reach to.
-
-    Up to half of the rows, the two ends of CV+ may pass each other where members disagree: there
-    the interval of half the rows shrinks about its middle, as the scores do.
-    """
-    every = np.sort(np.concatenate(scores))
-    half = len(every) // 2 + 1  # from here on some row reaches to both ends
-    if count >= half or len(parts) == 1:
-        return _jackknife_plus(parts, scores, count)
-    ends = _jackknife_plus(parts, scores, half)
-    share = every[count - 1] / every[half - 1] if every[half - 1] > 0 else 1.0
-    middle: Array = ends.mean(axis=1, keepdims=True)
-    return middle + float(share) * (ends - middle)
-
-
 def _weights(estimator: Any, weight: Array) -> dict[str, Array]:
     """``sample_weight`` by the name under which ``fit`` takes it; a pipeline's last step has it."""
     way = []
@@ -339,32 +235,6 @@ def _weights(estimator: Any, weight: Array) -> dict[str, Array]:
         step, estimator = estimator.steps[-1]
         way.append(step)
     return {"__".join([*way, "sample_weight"]): weight}
-
-
-def _jackknife_plus(parts: Sequence[Distribution], scores: Sequence[Array], count: int) -> Array:
-    """Ends of the interval that at least ``count`` of the calibration rows reach to.
-
-    Each calibration row proposes the ends mean ∓ score · std by the member that has not seen it,
-    on the scale on which that is normal; the upper end is the count-th smallest of the upper ones,
-    the lower the count-th largest.
-    """
-    members = [(normals.mean, normals.std) for normals in map(_normals, parts)]
-    back = [np.exp if isinstance(part, LogNormalMixture) else np.positive for part in parts]
-    n_rows = len(parts[0])
-    ends = np.empty((n_rows, 2))
-    step = max(1, 4_000_000 // sum(len(s) for s in scores))  # rows at a time: bounded memory
-    for start in range(0, n_rows, step):
-        rows = slice(start, start + step)
-        for column, sign in ((0, -1.0), (1, 1.0)):
-            proposed = np.concatenate(
-                [
-                    sign * units(m[rows, None] + sign * s[rows, None] * score)
-                    for (m, s), units, score in zip(members, back, scores, strict=True)
-                ],
-                axis=1,
-            )
-            ends[rows, column] = sign * np.partition(proposed, count - 1, axis=1)[:, count - 1]
-    return ends
 
 
 def _refuse_repeats(left_out: list[NDArray[np.int64]], cv: Any) -> None:

@@ -6,7 +6,6 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from mvenet.distributions import Distribution, LogNormalMixture, Normal
 
@@ -65,14 +64,19 @@ def left_out(estimator: Any, rows: Any = slice(None)) -> Normal | LogNormalMixtu
 
 def last_step(estimator: Any) -> Any:
     """The estimator at the end of a pipeline, however deep, or itself."""
-    return last_step(estimator[-1]) if isinstance(estimator, Pipeline) else estimator
+    return last_step(estimator[-1]) if _is_pipeline(estimator) else estimator
 
 
 def unwrapped(estimator: Any, X: Any) -> tuple[Any, Any]:
     """The estimator within searches and pipelines, and the table that it is given."""
     if hasattr(estimator, "best_estimator_"):
         return unwrapped(estimator.best_estimator_, X)
-    if isinstance(estimator, Pipeline):
+    if _is_pipeline(estimator):
         table = estimator[:-1].transform(X) if len(estimator) > 1 else X
         return unwrapped(estimator[-1], table)
     return estimator, X
+
+
+def _is_pipeline(estimator: Any) -> bool:
+    """Whether it is scikit-learn's: told by what it has, as importing that takes a second."""
+    return hasattr(estimator, "named_steps")

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
+import numpy as np
+
 __all__ = ["DEFAULT", "PAPER", "STRATEGIES", "Architecture", "Stage", "Training", "stages"]
 
 Mode = Literal["warmup", "joint", "variance"]
@@ -147,3 +149,17 @@ def epochs_within(n_rows: int, batch_size: int, epochs: int, least: int, most: i
     """Epochs that make at least ``least`` and at most ``most`` gradient steps, and at least one."""
     batches = math.ceil(n_rows / batch_size)
     return max(1, min(max(epochs, math.ceil(least / batches)), most // batches))
+
+
+def hidden_units(name: str, value: Any) -> tuple[int, ...] | None:
+    """Check a parameter such as ``hidden_mean`` and return it as a tuple of int, or None."""
+    if value is None:
+        return None
+    units = tuple(value) if isinstance(value, tuple | list | np.ndarray) else (None,)
+    whole = (isinstance(u, int | np.integer) and not isinstance(u, bool) for u in units)
+    if not all(whole) or not all(1 <= u <= 65536 for u in units):
+        raise ValueError(
+            f"The {name!r} parameter must hold whole numbers of hidden units from 1 to 65536, such "
+            f"as (40, 20). Got {value!r} instead."
+        )
+    return tuple(int(u) for u in units)

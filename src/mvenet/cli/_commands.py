@@ -185,7 +185,7 @@ def predict(
     with busy(f"loading {model.name}", quiet or as_json or printed):
         from mvenet import _serving, persistence, table
 
-        loaded = persistence.load(model)
+        loaded = persistence.load_to_predict(model)
     _serving.target_of(loaded)
     start = time.perf_counter()
 

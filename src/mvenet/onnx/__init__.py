@@ -157,7 +157,7 @@ def _moments(graph: Graph, mean: str, variance: str, model: DistributionRegresso
 def _file(graph: Graph, model: DistributionRegressor) -> bytes:
     from onnx import TensorProto, helper
 
-    columns = ["n", model.n_features_in_]
+    columns: list[str | int] = ["n", model.n_features_in_]
     inputs = [helper.make_tensor_value_info("X", TensorProto.FLOAT, columns)]
     outputs = [
         helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["n"]) for name in ("mean", "std")

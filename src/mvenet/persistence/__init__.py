@@ -1,16 +1,17 @@
 """Models in files: :func:`save`, :func:`load`, and :func:`info` to look before loading.
 
-A model file is a zip archive, and skops reads and writes what is in it::
+A model file is a zip archive, and skops writes what is in it::
 
     mvenet.json     format, versions, feature names, fingerprint of the training data, checksums
     schema.json     the objects, as skops describes them
     0.npy, 1.npy …  one array each, not compressed
 
-Nothing in a file is executed, and nothing is believed. skops alone is not enough for that: it
-builds any estimator of scikit-learn, takes memory and time without limit if a file asks for it, and
-cannot know which numbers our engine would trip over. So a file is read in three steps, each of
-which may refuse it: the archive (sizes before contents, then checksums), the description (every
-type by name, each array once), and at last the networks (shapes, types and values).
+Nothing in a file is executed, and nothing is believed. skops could read it too, but is not enough
+for that: it builds any estimator of scikit-learn, takes memory and time without limit if a file
+asks for it, and cannot know which numbers our engine would trip over. So a file is read in three
+steps, each of which may refuse it: the archive (sizes before contents, then checksums), the
+description (every type by name, each array once), and at last the networks (shapes, types and
+values).
 """
 
 from __future__ import annotations
@@ -25,19 +26,20 @@ import zipfile
 from collections.abc import Iterator
 from importlib import import_module
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import sklearn
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 import mvenet
 from mvenet._atomic import place_for, replacing
 from mvenet.persistence import _archive as archive
 from mvenet.persistence import _audit as audit
+from mvenet.persistence import _building as building
 from mvenet.persistence._archive import Members, RefusalError, printable, require
 from mvenet.persistence._names import written
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 __all__ = ["info", "load", "save"]
 
@@ -89,10 +91,9 @@ def save(model: BaseEstimator, path: AnyPath) -> None:
     True
     """
     place = place_for(path)
-    skops_io = _skops_io()
-    data = _pack(skops_io, model)
+    data = _pack(_skops_io(), model)
     try:  # a file that cannot be loaded is not written
-        _build(skops_io, *archive.unpack(data))
+        _build(*archive.unpack(data))
     except RefusalError as error:
         raise ValueError(f"The model cannot be saved, because its file {error.args[0]}.") from error
     with replacing(place) as fresh:
@@ -120,12 +121,39 @@ def load(path: AnyPath) -> Any:
     OSError
         If there is no such file, or it cannot be read.
     """
-    skops_io = _skops_io()
     data = archive.read(path)
     with _refusals(path):
         metadata, members = archive.unpack(data)
         del data  # a second copy of the arrays would be in memory with it
-        return _build(skops_io, metadata, members)
+        return _build(metadata, members)
+
+
+def load_to_predict(path: AnyPath) -> Any:
+    """The same without scikit-learn, which takes a second to import, if it is not needed.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    tuple of Encoding and Predictor
+        The steps of a model of ``mvenet fit``: base classes of the encoder and the estimator that
+        :func:`load` returns, with all that predicts. A model of other parts is as in :func:`load`.
+
+    Raises
+    ------
+    ValueError, OSError
+        As in :func:`load`.
+    """
+    data = archive.read(path)
+    with _refusals(path):
+        metadata, members = archive.unpack(data)
+        del data
+        if building.needs_sklearn(audit.check_schema(members)):
+            return _build(metadata, members)
+        model = _build(metadata, members, building.without_sklearn)
+        return tuple(step for _, step in model.steps)
 
 
 def info(path: AnyPath) -> dict[str, Any]:
@@ -173,13 +201,13 @@ def _brief(error: Exception) -> str:
     return f"{type(error).__name__}: {printable(error)}"
 
 
-def _build(skops_io: Any, metadata: dict[str, Any], members: Members) -> Any:
+def _build(
+    metadata: dict[str, Any], members: Members, find: building.Find = building.imported
+) -> Any:
     """Audit, build and check the model of an unpacked file."""
-    schema, types = audit.check_schema(members)
+    schema = audit.check_schema(members)
     try:
-        model = skops_io.loads(
-            archive.pack({**members, "schema.json": _json(schema)}), trusted=types
-        )
+        model = building.build(schema, members, find)
     except MemoryError:
         raise
     except Exception as error:  # most likely other versions, whose classes differ
@@ -187,8 +215,7 @@ def _build(skops_io: Any, metadata: dict[str, Any], members: Members) -> Any:
         remedy = f"try the versions that it was written with, {printable(versions)}"
         raise RefusalError(f"cannot be rebuilt ({_brief(error)})", remedy) from error
     fitted = [part for part in audit.our_estimators(model) if audit.is_fitted(part)]
-    complete = isinstance(model, BaseEstimator) and fitted
-    require(complete, "holds no fitted network of mvenet")
+    require(audit.is_estimator(model) and fitted, "holds no fitted network of mvenet")
     for estimator in fitted:
         audit.check_estimator(estimator)
     return model
@@ -196,8 +223,10 @@ def _build(skops_io: Any, metadata: dict[str, Any], members: Members) -> Any:
 
 def _pack(skops_io: Any, model: BaseEstimator) -> bytes:
     """The bytes of a model file."""
+    from sklearn.utils.validation import check_is_fitted
+
     ours = audit.our_estimators(model)
-    if not isinstance(model, BaseEstimator) or not ours:
+    if not audit.is_estimator(model) or not ours:
         raise ValueError(
             f"model={type(model).__name__} has no network of mvenet in it: save it with "
             "skops.io.dump."
@@ -205,7 +234,7 @@ def _pack(skops_io: Any, model: BaseEstimator) -> bytes:
     check_is_fitted(model)
     fitted = [part for part in ours if audit.is_fitted(part)]
     for estimator in fitted:
-        estimator._validate_params()  # set_params may have come after fit
+        audit.check_parameters(estimator)  # set_params may have come after fit
     try:
         with zipfile.ZipFile(io.BytesIO(skops_io.dumps(model))) as dump:
             schema = json.loads(dump.read("schema.json"))
@@ -256,7 +285,7 @@ def _metadata(model: BaseEstimator, estimator: BaseEstimator, members: Members) 
             "mvenet": mvenet.__version__,
             "python": platform.python_version(),
             "numpy": np.__version__,
-            "scikit-learn": sklearn.__version__,
+            "scikit-learn": import_module("sklearn").__version__,
             "skops": import_module("skops").__version__,
         },
         "model": type(model).__name__,
@@ -277,5 +306,5 @@ def _skops_io() -> Any:
         return import_module("skops.io")
     except ImportError as error:
         raise ImportError(
-            'Saving and loading models needs skops: pip install "mvenet[persist]".', name="skops"
+            'Saving models needs skops: pip install "mvenet[persist]".', name="skops"
         ) from error

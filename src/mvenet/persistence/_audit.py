@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
+from numbers import Integral
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from mvenet._estimator import DistributionRegressor
+from mvenet._predictor import Predictor, PredictsDistribution
 from mvenet.persistence._archive import Members, RefusalError, parsed, printable, require
 from mvenet.persistence._composite import check_composite
-from mvenet.persistence._names import OURS, located
+from mvenet.persistence._names import OURS
 from mvenet.persistence._networks import check_networks
 
 DEEPEST = 200  # levels of JSON; a pipeline in a pipeline in a pipeline has 40
@@ -72,14 +73,11 @@ _HEADER = re.compile(
     rb"'fortran_order': (True|False), 'shape': \((?P<shape>(\d{1,12}(, |,|(?=\))))*)\), \} *\n",
     re.DOTALL,
 )
-_HOLDERS = (BaseEstimator, dict, list, tuple, np.ndarray)
+_HOLDERS = (dict, list, tuple, np.ndarray)
 
 
-def check_schema(members: Members) -> tuple[Any, list[str]]:
-    """Refuse a description that skops should not see.
-
-    Returns it with the modules that our types live in now, and the types in it, all on the list.
-    """
+def check_schema(members: Members) -> Any:
+    """The description of the objects in a file; refused if anything in it is not on the list."""
     schema = parsed(members["schema.json"])
     foreign = foreign_types(schema)
     remedy = "get the model from somebody you trust"
@@ -105,9 +103,7 @@ def check_schema(members: Members) -> tuple[Any, list[str]]:
     require(sorted(files) == sorted(arrays), "does not use each of its arrays once")
     for name in arrays:
         check_array(name, members[name])
-    for node in nodes(schema):
-        node["__module__"] = located(node["__module__"], node["__class__"])
-    return schema, sorted({type_name(node) for node in nodes(schema)})
+    return schema
 
 
 def nodes(schema: Any) -> Iterator[dict[str, Any]]:
@@ -150,8 +146,8 @@ def check_array(name: str, content: bytes) -> None:
     require(whole, f"has a part {name} that is not as large as it says")
 
 
-def our_estimators(model: Any) -> list[DistributionRegressor]:
-    """All estimators of ours in a model, however deep."""
+def our_estimators(model: Any) -> list[Predictor]:
+    """All estimators of ours in a model, however deep, or what predicts in their place."""
     waiting, seen, found = [model], {}, []
     while waiting:
         part = waiting.pop()
@@ -159,25 +155,31 @@ def our_estimators(model: Any) -> list[DistributionRegressor]:
             continue
         seen[id(part)] = part
         inside: Iterable[Any] = ()
-        if isinstance(part, BaseEstimator):
+        if is_estimator(part):
             inside = vars(part).values()
-            found += [part] if isinstance(part, DistributionRegressor) else []
+            found += [part] if isinstance(part, Predictor) else []
         elif isinstance(part, dict):
             inside = part.values()
         elif isinstance(part, np.ndarray):
             inside = part.ravel().tolist() if part.dtype == object else ()
         elif isinstance(part, list | tuple):
             inside = part
-        waiting += [p for p in inside if isinstance(p, _HOLDERS)]
+        waiting += [p for p in inside if isinstance(p, _HOLDERS) or is_estimator(p)]
     return found
 
 
-def is_fitted(estimator: DistributionRegressor) -> bool:
+def is_estimator(part: Any) -> bool:
+    """Whether a part is an estimator, or what is built in the place of one to predict."""
+    plain = isinstance(part, PredictsDistribution | SimpleNamespace)
+    return plain or (hasattr(part, "get_params") and not isinstance(part, type))
+
+
+def is_fitted(estimator: Predictor) -> bool:
     """Whether an estimator of ours holds what it was fitted to."""
     return not {"networks_", "composite_"}.isdisjoint(vars(estimator))
 
 
-def check_estimator(estimator: DistributionRegressor) -> None:
+def check_estimator(estimator: Predictor) -> None:
     """Refuse a fitted estimator of ours whose attributes do not fit together."""
     d = estimator.n_features_in_
     require(isinstance(d, int) and d > 0, "has no number of features")
@@ -187,9 +189,18 @@ def check_estimator(estimator: DistributionRegressor) -> None:
         check_networks(estimator.networks_)
         agree = estimator.networks_.x_mean.shape[1] == d
         require(agree, "has networks for another number of features")
-    estimator._validate_params()
+    check_parameters(estimator)
     names = getattr(estimator, "feature_names_in_", None)
     texts = names is None or (names.shape == (d,) and all(type(name) is str for name in names))
     require(texts, "has feature names that are no texts")
     positive = isinstance(estimator.scale_, float) and 0 < estimator.scale_ < math.inf
     require(positive, "has a scale_ that is no positive number")
+
+
+def check_parameters(estimator: Predictor) -> None:
+    """Refuse parameters out of their range; a predictor without a fit has but one that matters."""
+    if hasattr(estimator, "_validate_params"):
+        estimator._validate_params()
+    threads = estimator.n_jobs
+    usual = threads is None or (isinstance(threads, Integral) and threads != 0)
+    require(usual, "has an n_jobs that is no number of threads")

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvenet._composite import Composite, MeanOfNoise, NetworkMean, Noise, Range
-from mvenet._means import Linear
 from mvenet._stack import MULTIPLES, Shape
 from mvenet._steps import Steps
 from mvenet._trees import Forest
@@ -55,12 +54,15 @@ def _check_mean(mean: Any, d: int, columns: dict[bool, int], noises: tuple[Noise
         known = type(mean.number) is int and 0 <= mean.number < len(noises)
         require(known and noises[mean.number].joint, "has a mean of noise that is not there")
         return {len(noises[mean.number].networks)}
+    if isinstance(mean, Forest):
+        _check_forest(mean, d)
+        return set()
+    from mvenet._means import Linear  # with scikit-learn, which other means do without
+
     if isinstance(mean, Linear):
         check_fields(mean, Linear)
         _array(mean.coefficients, (d,), "coefficients")
         require(_number(mean.intercept), "has a linear mean without intercept")
-    elif isinstance(mean, Forest):
-        _check_forest(mean, d)
     return set()  # another estimator: its type is on the list of what may be built
 
 

@@ -20,6 +20,13 @@ HOMES = {
     "Steps": "mvenet._steps",
     "Shape": "mvenet._stack",
 }
+# What an estimator is where only predictions are wanted: its own base class, which does them.
+PLAIN = {
+    "MVERegressor": ("mvenet._predictor", "Predictor"),
+    "MVERegressorCV": ("mvenet._predictor", "Predictor"),
+    "CalibratedRegressor": ("mvenet._conformal", "Conformal"),
+    "TableEncoder": ("mvenet.table._encoding", "Encoding"),
+}
 # Format 1 wrote the modules of its time.
 FORMER = {
     "mvenet.regressor.MVERegressor",

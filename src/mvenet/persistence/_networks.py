@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mvenet._validation import hidden_units
 from mvenet.fleet import ACTIVATIONS, Networks
 from mvenet.persistence._archive import require
-from mvenet.recipes import Architecture
+from mvenet.recipes import Architecture, hidden_units
 
 
 def check_networks(networks: Any) -> None:

@@ -1,9 +1,13 @@
 """Tables as people have them: read from a file, and turned into numbers. Needs polars."""
 
+from typing import TYPE_CHECKING, Any
+
 from mvenet.table._columns import Column, split_target, with_numbers, without
-from mvenet.table._encoder import TableEncoder
 from mvenet.table._files import COLUMNAR, Part, ahead, chunks, read, write, write_columnar
 from mvenet.table._profile import Drift, drifts
+
+if TYPE_CHECKING:
+    from mvenet.table._encoder import TableEncoder
 
 __all__ = [
     "COLUMNAR",
@@ -21,3 +25,12 @@ __all__ = [
     "write",
     "write_columnar",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the encoder when it is asked for: who only predicts needs no scikit-learn."""
+    if name == "TableEncoder":
+        from mvenet.table._encoder import TableEncoder
+
+        return TableEncoder
+    raise AttributeError(f"module 'mvenet.table' has no attribute {name!r}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -14,15 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvenet.table import _columns as columns
 from mvenet.table._columns import Column
-from mvenet.table._dates import Dates
+from mvenet.table._encoding import Array, Encoding
 from mvenet.table._levels import Levels, by_target, frequent
 from mvenet.table._profile import profile
 
-Array = NDArray[np.float64]
-NUMERIC = ("number", "truth", "date")
 
-
-class TableEncoder(TransformerMixin, BaseEstimator):
+class TableEncoder(Encoding, TransformerMixin, BaseEstimator):
     """Turn the columns of a DataFrame into numbers, and say what each was taken for.
 
     Numbers stay; a missing one becomes the median, and a further column says where. Dates become
@@ -76,34 +72,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def __init__(self, max_categories: int = 30, target: str | None = None) -> None:
         self.max_categories = max_categories
         self.target = target
-
-    @property
-    def columns_(self) -> dict[str, Column]:
-        """What each column was taken for, and why."""
-        check_is_fitted(self)
-        told = zip(self.feature_names_in_, self.kinds_, self.remarks_, strict=True)
-        return {str(name): Column(str(kind), str(remark)) for name, kind, remark in told}
-
-    @property
-    def levels_(self) -> Mapping[str, Levels]:
-        """Of the categories: their levels, and the numbers that each becomes."""
-        return Levels.unpacked(vars(self), self.named("category"))
-
-    @property
-    def dates_(self) -> Mapping[str, Dates]:
-        """Of the dates: how they are written, the origin, the cycles."""
-        names = self.named("date")
-        if not names:
-            return {}
-        told = zip(self.date_forms_, self.date_origins_, self.date_cycles_, strict=True)
-        return {
-            n: Dates(str(f), float(o), str(c)) for n, (f, o, c) in zip(names, told, strict=True)
-        }
-
-    def named(self, *kinds: str) -> list[str]:
-        """Names of the columns that were taken for one of these."""
-        check_is_fitted(self)
-        return [str(n) for n in self.feature_names_in_[np.isin(self.kinds_, kinds)]]
 
     def fit(self, X: Any, y: ArrayLike | None = None, rows: NDArray[Any] | None = None) -> Self:
         """Find out what each column is.
@@ -171,105 +139,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         )
         return self._together(numbers, [*self._cycles(numbers), *trained])
 
-    def transform(self, X: Any, rows: NDArray[Any] | None = None) -> Array:
-        """Turn a table into numbers; its columns may come in any order, and further ones too.
+    transform = Encoding.transform  # named here for scikit-learn to wrap it (set_output)
 
-        Parameters
-        ----------
-        X : DataFrame of shape (n, n_features)
-        rows : ndarray of shape (n,) or None
-            Numbers of the rows in their file, from 0, for error messages.
-
-        Returns
-        -------
-        ndarray of shape (n, n_features_out)
-        """
-        table = columns.as_polars(X)
-        present = set(table.columns)
-        missing = [n for n in self.named(*NUMERIC, "category") if n not in present]
-        if missing:
-            named = ", ".join(map(repr, missing[:5])) + (" and more" if len(missing) > 5 else "")
-            raise ValueError(f"The table lacks the column(s) {named}: add them, empty if unknown.")
-        numbers = self._numbers(table, np.arange(len(table)) if rows is None else rows)
-        coded = [level.encode(columns.texts(table[n])) for n, level in self.levels_.items()]
-        return self._together(numbers, [*self._cycles(numbers), *coded])
-
-    def tidy(self, X: Any) -> pl.DataFrame:
-        """The columns that are used, each as what it was taken for.
-
-        Numbers and truth values (1 and 0) are floats, dates are moments, categories text; missing
-        cells are null. What :meth:`transform` makes of it is what it makes of ``X``.
-
-        Parameters
-        ----------
-        X : DataFrame of shape (n, n_features)
-
-        Returns
-        -------
-        polars.DataFrame
-        """
-        table = columns.as_polars(X)
-        rows = np.arange(len(table))
-        numbers = dict(zip(self.named(*NUMERIC), self._numbers(table, rows).T, strict=True))
-        made = []
-        dates = self.dates_
-        for name in self.named(*NUMERIC, "category"):
-            if name not in numbers:
-                made.append(columns.texts(table[name]).alias(name))
-                continue
-            values = pl.Series(name, numbers[name], nan_to_null=True)
-            if name in dates:
-                moments = ((values + dates[name].origin) * 86_400e6).round().cast(pl.Int64)
-                values = moments.cast(pl.Datetime("us"))
-            made.append(values)
-        return pl.DataFrame(made)
-
-    def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
-        """Names of the columns that ``transform`` returns."""
-        names: list[str] = []
-        if self.imputer_ is not None:
-            names += list(self.imputer_.get_feature_names_out(self.named(*NUMERIC)))
-        for name, dates in self.dates_.items():
-            names += dates.names(name)
-        for name, levels in self.levels_.items():
-            names += levels.feature_names(name)
-        return np.array(names, dtype=object)
-
-    def places(self) -> dict[str, list[int]]:
-        """Which of the columns that ``transform`` returns each column becomes."""
-        numeric = self.named(*NUMERIC)
-        made = {name: [i] for i, name in enumerate(numeric)}
-        end = len(numeric)
-        if self.imputer_ is not None:
-            for i in self.imputer_.indicator_.features_:
-                made[numeric[i]].append(end)
-                end += 1
-        blocks = {name: len(dates.names(name)) for name, dates in self.dates_.items()}
-        blocks |= {name: len(levels.feature_names(name)) for name, levels in self.levels_.items()}
-        for name, width in blocks.items():
-            made.setdefault(name, []).extend(range(end, end + width))
-            end += width
-        return made
-
-    def _numbers(self, table: pl.DataFrame, rows: NDArray[Any]) -> Array:
-        """The columns of numbers, truths and days, NaN where missing."""
-        dates, truths = self.dates_, set(self.named("truth"))
-        names = self.named(*NUMERIC)
-        made = np.empty((len(table), len(names)), order="F")
-        parsed = columns.parsed(table, self.named("number"))  # all at once, on all threads
-        for i, name in enumerate(names):
-            if name in dates:
-                made[:, i] = columns.days(table[name], dates[name], rows)
-            elif name in truths:
-                made[:, i] = columns.truths(table[name])
-            else:
-                made[:, i] = columns.numbers(table[name], rows, parsed.get(name))
-        return made
-
-    def _cycles(self, numbers: Array) -> list[Array]:
-        """Sines and cosines of the dates."""
-        place = {name: i for i, name in enumerate(self.named(*NUMERIC))}
-        return [d.cycle_numbers(numbers[:, place[n]] + d.origin) for n, d in self.dates_.items()]
+    def _require_fitted(self) -> None:
+        check_is_fitted(self)
 
     def _fit_levels(
         self, table: pl.DataFrame, y: Array | None
@@ -285,12 +158,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 made = levels[name].encode(texts)
             trained.append(made)
         return levels, trained
-
-    def _together(self, numbers: Array, blocks: list[Array]) -> Array:
-        """All blocks side by side, the numbers without gaps first."""
-        if self.imputer_ is not None:
-            blocks = [self.imputer_.transform(numbers), *blocks]
-        return np.ascontiguousarray(np.hstack(blocks), dtype=np.float64)
 
 
 def _refuse_nothing(names: list[str], found: list[Column]) -> None:

@@ -9,8 +9,6 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.model_selection import KFold
-from sklearn.preprocessing import TargetEncoder
 
 Array = NDArray[np.float64]
 
@@ -104,6 +102,9 @@ def by_target(texts: pl.Series, y: Array) -> tuple[Levels, Array]:
     Means of rare levels are drawn towards the overall one, as far as their noise says. Returns the
     levels for new rows, and the numbers for these, which leave out the row's own fifth.
     """
+    from sklearn.model_selection import KFold  # a second, and only a fit needs it
+    from sklearn.preprocessing import TargetEncoder
+
     cells = texts.fill_null("").to_numpy()[:, None]
     folds = list(KFold(5, shuffle=True, random_state=0).split(cells))
     fitted, trained = [], []

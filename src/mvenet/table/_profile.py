@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from mvenet.table._encoder import TableEncoder
+    from mvenet.table._encoding import Encoding
 
 Array = NDArray[np.float64]
 LEVELS = np.linspace(0, 1, 21)
@@ -55,7 +55,7 @@ class Drift:
     remark: str
 
 
-def drifts(encoder: TableEncoder, frame: Any) -> tuple[list[Drift], NDArray[np.bool_]]:
+def drifts(encoder: Encoding, frame: Any) -> tuple[list[Drift], NDArray[np.bool_]]:
     """How each column has changed, the most first, and which rows are outside what was seen.
 
     Raises

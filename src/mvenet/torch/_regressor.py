@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from mvenet import recipes
-from mvenet._estimator import PredictsDistribution
+from mvenet._predictor import PredictsDistribution
 from mvenet._settings import PENALTY, POSITIVE, at_least, choice, setting, with_settings
 from mvenet._sklearn import Interval
 from mvenet.distributions import Distribution, Normal, NormalMixture

@@ -1,0 +1,141 @@
+"""Predictions where nothing is fitted: the same numbers, without scikit-learn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import fuzz_persistence as fuzz
+import numpy as np
+import pytest
+from processes import python
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from mvenet import CalibratedRegressor, MVERegressor, MVERegressorCV
+from mvenet.persistence import _archive as archive
+from mvenet.persistence import load, load_to_predict, save
+
+pl = pytest.importorskip("polars")
+pytest.importorskip("skops")
+from mvenet import _serving  # noqa: E402
+from mvenet.table import TableEncoder  # noqa: E402
+
+QUICK: dict[str, Any] = {"epochs": 3, "warmup_epochs": 3, "random_state": 0}
+ESTIMATORS = {
+    "networks": MVERegressor(strategy="warmup", n_members=2, **QUICK),
+    "search": MVERegressorCV(
+        [0.01, 0.1], [0.1], strategy="warmup", cv=2, n_members=1, scale=True, **QUICK
+    ),
+    "automatic": MVERegressor(random_state=0),
+    "conformal": CalibratedRegressor(MVERegressor(strategy="warmup", **QUICK), cv=3),
+    "calibrated": CalibratedRegressor(MVERegressor(strategy="warmup", **QUICK), "scale", cv=3),
+}
+
+
+def houses(n: int = 60) -> Any:
+    """A column of every kind, with gaps."""
+    rng = np.random.default_rng(0)
+    size = rng.uniform(20, 200, n)
+    return pl.DataFrame(
+        {
+            "size": [None if i % 9 == 0 else value for i, value in enumerate(size)],
+            "town": rng.choice(["Bonn", "Köln"], n),
+            "street": [f"street {i}" for i in rng.integers(40, size=n)],
+            "garden": rng.choice([True, False], n),
+            "sold": [f"2024-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(n)],
+            "price": 3 * size + rng.normal(0, 10, n),
+        }
+    )
+
+
+def fitted(name: str) -> Pipeline:
+    frame = houses()
+    y = frame["price"].to_numpy()
+    encoder = TableEncoder(target="price")
+    encoded = encoder.fit_transform(frame.drop("price"), y)
+    return Pipeline([("table", encoder), ("model", ESTIMATORS[name].fit(encoded, y))])
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("serving") / "model.mve"
+    save(fitted("networks"), path)
+    return path
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_numbers_are_those_of_the_estimator(name: str, tmp_path: Path) -> None:
+    model = fitted(name)
+    save(model, tmp_path / "model.mve")
+    plain = load_to_predict(tmp_path / "model.mve")
+    assert type(plain) is tuple and not any(hasattr(step, "get_params") for step in plain)
+    new = houses(20).with_columns(pl.lit("Ulm").alias("town"))
+    for asked in ((), ([0.5, 0.9], [0.1])):
+        expected = _serving.predictions(model, new.drop("price"), *asked)
+        assert _serving.predictions(plain, new.drop("price"), *asked).equals(expected)
+    mean, std = model[-1].predict(model[0].transform(new), return_std=True)
+    told = _serving.predictions(plain, new, [0.9])
+    np.testing.assert_allclose(told["mean"], mean, rtol=1e-12)
+    np.testing.assert_allclose(told["std"], std, rtol=1e-12)
+
+
+def test_neither_scikit_learn_nor_what_it_imports(file: Path, tmp_path: Path) -> None:
+    houses(300).write_csv(tmp_path / "new.csv")
+    code = """
+        import sys
+        from mvenet.cli import main
+        model, data, out = sys.argv[1:]
+        sys.argv = ["mvenet", "predict", model, data, "-o", out, "--interval", "0.9", "--quiet"]
+        try:
+            main()
+        except SystemExit as end:
+            assert not end.code
+        slow = {"sklearn", "skops", "pandas", "matplotlib", "scipy.stats", "scipy.optimize"}
+        print(sorted(slow & set(sys.modules)))
+    """
+    assert python(code, file, tmp_path / "new.csv", tmp_path / "out.csv") == "[]\n"
+    assert pl.read_csv(tmp_path / "out.csv").columns[-4:] == ["mean", "std", "low_90", "high_90"]
+
+
+def test_a_model_of_other_parts_is_loaded_whole(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    model = make_pipeline(StandardScaler(), MVERegressor(strategy="warmup", **QUICK)).fit(
+        X, X[:, 0]
+    )
+    save(model, tmp_path / "model.mve")
+    again = load_to_predict(tmp_path / "model.mve")
+    assert isinstance(again, Pipeline)
+    assert (again.predict(X) == model.predict(X)).all()
+    with pytest.raises(ValueError, match="was not made by `mvenet fit`"):
+        _serving.target_of(again)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"), [("n_jobs", "0"), ("n_jobs", '"all"'), ("n_features_in_", "-1")]
+)
+def test_what_predict_would_trip_over_is_refused(
+    file: Path, tmp_path: Path, attribute: str, value: str
+) -> None:
+    metadata, members = archive.unpack(file.read_bytes())
+    del metadata["sha256"]
+    schema = json.loads(members["schema.json"])
+    steps = schema["content"]["content"]["steps"]["content"]
+    parameters = steps[1]["content"][1]["content"]["content"]
+    assert parameters[attribute]["__loader__"] == "JsonNode"
+    parameters[attribute]["content"] = value
+    changed = {**members, "schema.json": json.dumps(schema).encode()}
+    (tmp_path / "model.mve").write_bytes(fuzz.seal(metadata, changed))
+    for function in (load, load_to_predict):
+        with pytest.raises(ValueError, match=r"model\.mve' .*: .*\.$"):
+            function(tmp_path / "model.mve")
+
+
+def test_a_table_of_another_width_is_refused(file: Path) -> None:
+    _, predictor = load_to_predict(file)
+    for X, said in ((np.zeros((2, 3)), r"shape \(2, 3\)"), (np.zeros(3), r"shape \(3,\)")):
+        with pytest.raises(ValueError, match=said):
+            predictor.predict(X)
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        predictor.predict(np.full((2, predictor.n_features_in_), np.nan))
