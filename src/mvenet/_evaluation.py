@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
 from mvenet import metrics
+from mvenet._conformal import Conformal
 from mvenet._serving import target_of
 from mvenet._wording import verdict
-from mvenet.calibration import CalibratedRegressor
 from mvenet.distributions import Distribution
-from mvenet.predictive import predictive_distribution
 from mvenet.table import Drift, drifts, split_target
+
+if TYPE_CHECKING:
+    from mvenet._serving import Model
 
 Array = NDArray[np.float64]
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -69,27 +70,27 @@ def judge(
     return Evaluation(y, dist, scores, covered, rows, without_target, bool(intervals))
 
 
-def evaluate(model: Pipeline, frame: Any) -> Evaluation:
+def evaluate(model: Model, frame: Any) -> Evaluation:
     """Score a fitted model on a table that has its target."""
     X, y, rows = split_target(frame, target_of(model))
     return evaluated(model, X, y, rows, len(frame) - len(y))
 
 
 def evaluated(
-    model: Pipeline, X: pl.DataFrame, y: Array, rows: NDArray[Any], without: int = 0
+    model: Model, X: pl.DataFrame, y: Array, rows: NDArray[Any], without: int = 0
 ) -> Evaluation:
     encoded = model[0].transform(X, rows)
-    dist = predictive_distribution(model[1:], encoded)
-    return judge(y, dist, rows, without, _conformal(model, encoded))
+    dist = model[1].predict_dist(encoded)
+    return judge(y, dist, rows, without, _conformal(model[1], encoded))
 
 
-def _conformal(model: Pipeline, encoded: Array) -> dict[float, Array] | None:
+def _conformal(estimator: Any, encoded: Array) -> dict[float, Array] | None:
     """Intervals of a calibrated model, as far as it has rows enough for them."""
-    if not isinstance(model[-1], CalibratedRegressor):
+    if not isinstance(estimator, Conformal):
         return None
-    n = model[-1].n_calibration_
+    n = estimator.n_calibration_
     levels = [level for level in LEVELS if level * (n + 1) <= n]
-    return {level: model[-1].predict_interval(encoded, level) for level in levels}
+    return {level: estimator.predict_interval(encoded, level) for level in levels}
 
 
 @dataclass(frozen=True)
@@ -116,12 +117,12 @@ class Check:
     findings: list[str]
 
 
-def check(model: Pipeline, frame: Any) -> Check:
+def check(model: Model, frame: Any) -> Check:
     """Compare a new table with the one that a model was fitted to.
 
     Parameters
     ----------
-    model : Pipeline
+    model : Pipeline, or tuple of its steps
         As made by :func:`mvenet.workflow.fit_table`.
     frame : DataFrame
         Of polars or pandas; it may have the target.

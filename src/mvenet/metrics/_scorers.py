@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
-from sklearn.utils.metadata_routing import MetadataRequest
 
 from mvenet.metrics._inputs import Given
 from mvenet.predictive import predictive_distribution
+
+if TYPE_CHECKING:
+    from sklearn.utils.metadata_routing import MetadataRequest
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ class Scorer:
 
     def get_metadata_routing(self) -> MetadataRequest:
         """Return what scikit-learn's metadata routing wants to know."""
+        from sklearn.utils.metadata_routing import MetadataRequest  # scores alone need no second
+
         routing = MetadataRequest(owner=self.name)
         routing.score.add_request(param="sample_weight", alias=self.request)
         return routing
