@@ -121,9 +121,15 @@ def test_help_and_version(run):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["fti"], r"No such command 'fti'.* Did you mean 'fit'\? \(see mvenet --help\)"),
-        (["fit"], r"Missing argument 'data' \(see mvenet fit --help\)"),
-        (["fit", "x.csv", "--target", "y"], "Missing option '--output'"),
+        (["fti"], r"no command 'fti': did you mean fit\? \(see mvenet --help\)"),
+        (["train"], r"no command 'train': use fit, predict, .* \(see mvenet --help\)"),
+        (["fit"], r"argument data is missing: CSV, .* \(see mvenet fit --help\)"),
+        (["fit", "x.csv", "--target", "y"], "option --output or -o is missing: Where to save"),
+        (
+            ["fit", "x.csv", "--target", "y", "-o", "m", "--effort", "max"],
+            r"'--effort': 'max' is not one of 'low', 'medium', 'high' \(see",
+        ),
+        (["fit", "x.csv", "--target", "y", "-o", "m", "--holdout", "20%"], r"must be a number|20%"),
         (["fit", "x.csv", "--target", "y", "-o", "m", "--members", "0"], "'--members'"),
         (["fit", "x.csv", "--target", "y", "-o", "m", "--holdout", "1"], "'--holdout'"),
         (["fit", "x.csv", "--target", "y", "-o", "m", "--holdout", "nan"], "'--holdout'"),
@@ -134,7 +140,8 @@ def test_help_and_version(run):
             "--output: o.xlsx would hold no xlsx: name it .csv",
         ),
         (["check", "x.csv", "m.mve"], "'model': the model comes first: m.mve x.csv"),
-        (["predict", "m", "x.csv", "-o", "o.csv", "--wrong"], "No such option.*--wrong"),
+        (["predict", "m", "x.csv", "-o", "o.csv", "--wrong"], "There is no option --wrong"),
+        (["fit", "x.csv", "--taget", "y"], "no option --taget: did you mean --target?"),
         (
             ["predict", "m", "x.csv", "-o", "o.csv", "--interval", "0"],
             "--interval: 0 must lie betw",

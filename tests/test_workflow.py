@@ -83,7 +83,7 @@ def test_a_log_scale_keeps_every_quantile_above_zero(monkeypatch):
     on_log = fit_table(frame, "price", search=False, log=True, seed=0)
     plain = fit_table(frame, "price", search=False, log=False, seed=0)
     assert on_log.evaluation.dist.ppf(1e-6).min() > 0 > plain.evaluation.dist.ppf(0.05).min()
-    assert "below zero, where price never is: --log keeps them above." in plain.notes[-1]
+    assert "below zero, where price never is: --positive keeps them above." in plain.notes[-1]
     assert not any("below zero" in note for note in on_log.notes)
     assert "of the logarithm" in workflow.model_in_words(on_log.networks)
     with pytest.raises(ValueError, match="--effort low is for the automatic search: drop --no-s"):
@@ -91,7 +91,7 @@ def test_a_log_scale_keeps_every_quantile_above_zero(monkeypatch):
     with pytest.raises(ValueError, match="drop one"):
         fit_table(frame, "price", members=2, log=True)
     frame.loc[4, "price"] = 0
-    with pytest.raises(ValueError, match=r"--log needs .* positive everywhere, and price holds 0"):
+    with pytest.raises(ValueError, match=r"--positive needs .* above zero .* price holds 0"):
         fit_table(frame, "price", log=True)
 
 
@@ -278,6 +278,8 @@ def test_a_name_that_is_taken(fitted):
 def test_missing_columns_are_named(fitted):
     with pytest.raises(ValueError, match=r"lacks the column\(s\) 'town'"):
         predictions(fitted.model, houses(3).drop(columns="town"))
+    with pytest.raises(ValueError, match=r"lacks the column\(s\) 'town'"):
+        workflow.check(fitted.model, houses(30).drop(columns="town"))
 
 
 # --- words ---------------------------------------------------------------------------------------

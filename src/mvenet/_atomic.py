@@ -20,9 +20,10 @@ def place_for(path: str | os.PathLike[str]) -> Path:
     """
     place = Path(os.path.realpath(os.path.expanduser(path)))  # a link stays a link
     if os.path.isdir(place):
-        raise IsADirectoryError(_sentence(place, "it is a folder"))
+        raise IsADirectoryError(_sentence(place, "it is a folder", "name a file in it"))
     if not os.path.isdir(place.parent):
-        raise FileNotFoundError(_sentence(place, "there is no such folder"))
+        remedy = "make it, or choose another"
+        raise FileNotFoundError(_sentence(place, "there is no such folder", remedy))
     if os.path.exists(place) and not os.path.isfile(place):
         raise OSError(_sentence(place, "it is a device or a pipe"))
     return place
@@ -74,6 +75,7 @@ def _in_words(place: Path) -> Iterator[None]:
         raise type(error)(_sentence(place, str(error.strerror))) from error
 
 
-def _sentence(place: Path, reason: str) -> str:
-    remedy = "choose another place or free some space"
+def _sentence(
+    place: Path, reason: str, remedy: str = "choose another place or free some space"
+) -> str:
     return f"{str(place)!r} cannot be written ({reason}): {remedy}."

@@ -215,19 +215,21 @@ def _below_zero(y: Array, dist: Distribution, target: str) -> list[str]:
     if share < 0.05 or not (y > 0).all():
         return []
     return [
-        f"{share:.0%} of the 90 % intervals reach below zero, where {target} never is: --log keeps "
-        "them above."
+        f"{share:.0%} of the 90 % intervals reach below zero, where {target} never is: --positive "
+        "keeps them above."
     ]
 
 
 def _refuse_log(y: Array, target: str, members: int | None) -> None:
     if not (y > 0).all():
         raise ValueError(
-            f"--log needs a target that is positive everywhere, and {target} holds {y.min():g}: "
-            "leave --log away, or add a constant to the column."
+            f"--positive needs a target above zero everywhere, and {target} holds {y.min():g}: "
+            "leave it away, or add a constant to the column."
         )
     if members is not None:
-        raise ValueError("--members trains the paper's networks, which know no --log: drop one.")
+        raise ValueError(
+            "--members trains the paper's networks, which know no --positive: drop one."
+        )
 
 
 def _expected(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import Any
 
 __all__ = ["main"]
 
@@ -17,7 +16,8 @@ def main() -> None:
         import typer
     except ImportError as error:
         sys.exit(f"The mvenet command needs {error.name}: pip install 'mvenet[cli]'")
-    from mvenet.cli import _commands
+    from mvenet.cli import _commands, _misuse
+    from mvenet.cli._options import INTERRUPTED
 
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):  # a terminal that lacks a letter shows its code
@@ -26,7 +26,7 @@ def main() -> None:
         code = _commands.app(sys.argv[1:] or ["--help"], prog_name="mvenet", standalone_mode=False)
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
-        code = _commands.INTERRUPTED
+        code = INTERRUPTED
     except BrokenPipeError:  # whoever read our output has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -34,27 +34,17 @@ def main() -> None:
         misused = hasattr(error, "format_message")  # how the command was called
         if "--debug" in sys.argv and not misused:
             raise
-        sys.stderr.write(f"Error: {_misuse(error) if misused else _sentence(error)}\n")
+        sys.stderr.write(f"Error: {_misuse.explained(error) if misused else _sentence(error)}\n")
         sys.exit(getattr(error, "exit_code", 1))
-    if code == _commands.INTERRUPTED:
+    if code == INTERRUPTED:
         sys.stderr.write("Stopped: no file was left half-written.\n")
     sys.exit(code)
 
 
-def _misuse(error: Any) -> str:
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context else "mvenet"
-    return f"{_line(error.format_message()).rstrip('.')} (see {command} --help)"
-
-
 def _sentence(error: Exception) -> str:
-    line = _line(str(error))
+    line = " ".join(str(error).split())
     if isinstance(error, MemoryError):
         return f"The memory is full: use fewer rows or columns. {line}".rstrip()
     if isinstance(error, ImportError | OSError | TypeError | ValueError) and line:
         return line
     return f"{type(error).__name__} {line} (not foreseen: add --debug, and report what it says)"
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())

@@ -107,7 +107,7 @@ def _check_ends(data: bytes) -> None:
     """Refuse what is no archive, before zipfile makes an object of everything it lists."""
     require(data, "is empty")
     require(len(data) <= LARGEST_FILE, f"has more than {LARGEST_FILE} bytes")
-    remedy = "write models with model.save(path)"
+    remedy = "models are made by mvenet fit, or model.save(path)"
     require(data[0] != 0x80, "is a pickle, which can run any code, and was not opened", remedy)
     require(data.startswith(b"PK\x03\x04"), "is no model file of mvenet", remedy)
     # The last record gives the size of the list; mvenet adds no comment and no 64-bit sizes.

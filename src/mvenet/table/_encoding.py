@@ -76,12 +76,7 @@ class Encoding:
         -------
         ndarray of shape (n, n_features_out)
         """
-        table = columns.as_polars(X)
-        present = set(table.columns)
-        missing = [n for n in self.named(*NUMERIC, "category") if n not in present]
-        if missing:
-            named = ", ".join(map(repr, missing[:5])) + (" and more" if len(missing) > 5 else "")
-            raise ValueError(f"The table lacks the column(s) {named}: add them, empty if unknown.")
+        table = self._complete(X)
         numbers = self._numbers(table, np.arange(len(table)) if rows is None else rows)
         coded = [level.encode(columns.texts(table[n])) for n, level in self.levels_.items()]
         return self._together(numbers, [*self._cycles(numbers), *coded])
@@ -100,7 +95,7 @@ class Encoding:
         -------
         polars.DataFrame
         """
-        table = columns.as_polars(X)
+        table = self._complete(X)
         rows = np.arange(len(table))
         numbers = dict(zip(self.named(*NUMERIC), self._numbers(table, rows).T, strict=True))
         made = []
@@ -144,6 +139,16 @@ class Encoding:
             made.setdefault(name, []).extend(range(end, end + width))
             end += width
         return made
+
+    def _complete(self, X: Any) -> pl.DataFrame:
+        """The table, if it has all columns that are used."""
+        table = columns.as_polars(X)
+        present = set(table.columns)
+        missing = [n for n in self.named(*NUMERIC, "category") if n not in present]
+        if missing:
+            named = ", ".join(map(repr, missing[:5])) + (" and more" if len(missing) > 5 else "")
+            raise ValueError(f"The table lacks the column(s) {named}: add them, empty if unknown.")
+        return table
 
     def _numbers(self, table: pl.DataFrame, rows: NDArray[Any]) -> Array:
         """The columns of numbers, truths and days, NaN where missing."""

@@ -121,7 +121,8 @@ def _decoded(head: bytes, path: str) -> tuple[str, str]:
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encodings.insert(0, "utf-16")
     elif b"\0" in head:
-        raise ValueError(f"{path} is no text: give a CSV file, or Parquet by its name's ending.")
+        model = "a model, not a table" if b"mvenet.json" in head else "no text"
+        raise ValueError(f"{path} is {model}: give a CSV file, or Parquet by its name's ending.")
     for encoding in encodings:
         try:
             text = codecs.getincrementaldecoder(encoding)().decode(head)

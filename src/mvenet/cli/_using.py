@@ -1,0 +1,214 @@
+"""The commands that use a model: ``predict``, ``evaluate``, ``check``, ``export`` and ``info``."""
+
+from __future__ import annotations
+
+import gzip
+import time
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import typer
+
+from mvenet.cli import _printing as printing
+from mvenet.cli._options import (
+    CHANGED,
+    FOR_REPORTS,
+    AsJson,
+    Data,
+    Debug,
+    HeaderRows,
+    Model,
+    Quiet,
+    Report,
+    Unit,
+    check_packages,
+    check_places,
+    write_report,
+)
+from mvenet.cli._printing import busy, console, print_json, progress_bar
+
+
+def predict(
+    model: Model,
+    data: Data,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="CSV, Parquet or Arrow to write; - prints CSV.")
+    ],
+    interval: Annotated[
+        list[float] | None, typer.Option(help="Central interval to add, such as 0.9; repeatable.")
+    ] = None,
+    quantile: Annotated[
+        list[float] | None, typer.Option(help="Quantile to add, such as 0.1; repeatable.")
+    ] = None,
+    header_rows: HeaderRows = 1,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Add mean, std and, if asked, intervals and quantiles to a table."""
+    from mvenet import _atomic
+
+    _check_levels(interval, "--interval")
+    _check_levels(quantile, "--quantile")
+    check_order(model, data)
+    _check_ending(output)
+    printed = str(output) == "-"
+    if not printed:
+        check_places([output], [data, model])
+    with busy(f"loading {model.name}", quiet or as_json or printed):
+        from mvenet import _serving, persistence, table
+
+        loaded = persistence.load_to_predict(model)
+    _serving.target_of(loaded)
+    start = time.perf_counter()
+
+    form = output.with_suffix("").suffix if output.suffix.lower() == ".gz" else output.suffix
+
+    def predict_into(place: BinaryIO | Path) -> int:
+        with progress_bar("predicting", quiet or as_json or printed) as bar:
+            return _serving.predict_file(
+                loaded, data, place, intervals=interval or (), quantiles=quantile or (),
+                header_rows=header_rows, form=form.lower(), progress=bar,
+            )  # fmt: skip
+
+    if printed:
+        predict_into(printing.stdout_bytes())
+        return
+    opened: Any = gzip.open if output.suffix.lower() == ".gz" else open
+    with _atomic.replacing(output) as fresh:
+        if form.lower() in table.COLUMNAR:
+            rows = predict_into(fresh)
+        else:
+            with opened(fresh, "wb") as file:
+                rows = predict_into(file)
+    seconds = time.perf_counter() - start
+    if as_json:
+        print_json({"output": str(output), "rows": rows, "seconds": seconds})
+    elif not quiet:
+        console.print(f"{rows:,} rows in {seconds:.1f} s: {output}", soft_wrap=True)
+
+
+def _check_levels(levels: list[float] | None, option: str) -> None:
+    for level in levels or ():
+        if not 0 < level < 1:
+            raise typer.BadParameter(
+                f"{level:g} must lie between 0 and 1, such as 0.9", param_hint=option
+            )
+
+
+def _check_ending(output: Path) -> None:
+    ending = output.suffix.lower()
+    if ending in (".xlsx", ".xls", ".ods", ".json", ".html"):
+        raise typer.BadParameter(
+            f"{output} would hold no {ending[1:]}: name it .csv, .parquet or .arrow",
+            param_hint="--output",
+        )
+
+
+def evaluate(
+    model: Model,
+    data: Data,
+    report: Report = None,
+    unit: Unit = "",
+    header_rows: HeaderRows = 1,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Check a model by a table that has the target, on rows that it was not trained on."""
+    check_order(model, data)
+    check_places([report], [data, model])
+    if report is not None:
+        check_packages(**FOR_REPORTS)
+    silent = quiet or as_json
+    loaded, frame = model_and_table(model, data, header_rows, silent, whole=report is not None)
+    from mvenet import _evaluation
+
+    with busy("evaluating", silent):
+        evaluation = _evaluation.evaluate(loaded, frame)
+    if report is not None:
+        write_report(report, loaded, evaluation, data, silent, frame=frame, unit=unit)
+    if as_json:
+        print_json(printing.evaluation_facts(evaluation))
+    elif not quiet:
+        printing.print_evaluation(evaluation, f"{len(evaluation.y):,} rows of {data.name}")
+        if report is not None:
+            console.print(f"Report: {report}", soft_wrap=True)
+
+
+def check(
+    model: Model,
+    data: Data,
+    header_rows: HeaderRows = 1,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Tell whether a new table is like the one of the fit; exit code 3 if it is not."""
+    check_order(model, data)
+    loaded, frame = model_and_table(model, data, header_rows, quiet or as_json)
+    from mvenet import _evaluation
+
+    checked = _evaluation.check(loaded, frame)
+    if as_json:
+        print_json(printing.check_facts(checked))
+    elif not quiet:
+        printing.print_check(checked, data.name)
+    if checked.findings:
+        raise typer.Exit(CHANGED)
+
+
+def model_and_table(
+    model: Path, data: Path, header_rows: int, quiet: bool, whole: bool = False
+) -> tuple[Any, Any]:
+    """A model that knows its target, and a table to compare it with.
+
+    Only a report needs the whole model, with scikit-learn, which takes a second to import.
+    """
+    with busy(f"loading {model.name}", quiet):
+        from mvenet import _serving, persistence, table
+
+        loaded = (persistence.load if whole else persistence.load_to_predict)(model)
+    _serving.target_of(loaded)
+    with progress_bar(f"reading {data.name}", quiet) as bar:
+        return loaded, table.read(data, header_rows=header_rows, progress=bar)
+
+
+def check_order(model: Path, data: Path) -> None:
+    if data.suffix == ".mve" and model.suffix != ".mve":
+        raise typer.BadParameter(f"the model comes first: {data} {model}", param_hint="'model'")
+
+
+def export(
+    model: Model,
+    output: Annotated[Path, typer.Argument(help="ONNX file to write.")],
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write a model's networks as ONNX; tells which columns they take."""
+    import mvenet.onnx
+    from mvenet import persistence
+
+    check_places([output], [model])
+    loaded = persistence.load(model)
+    networks = loaded[-1] if hasattr(loaded, "steps") else loaded
+    mvenet.onnx.export(networks, output)
+    encoded = networks is not loaded
+    names = list(map(str, loaded[:-1].get_feature_names_out())) if encoded else []
+    if as_json:
+        print_json({"output": str(output), "columns": names})
+    elif not quiet:
+        console.print(f"{output}: input X (float32), outputs mean and std.", soft_wrap=True)
+        if encoded:
+            console.print(
+                f"The columns of X, as the model's encoder makes them: {', '.join(names)}",
+                soft_wrap=True,
+            )
+
+
+def info(model: Model, as_json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> None:
+    """Tell what is in a model file, without loading the model; --quiet only checks it."""
+    from mvenet import persistence
+
+    printing.print_facts(persistence.info(model), as_json, quiet)
