@@ -18,6 +18,7 @@
 #include <tuple>
 
 #include "fleet.hpp"
+#include "parts.hpp"
 #include "trees.hpp"
 
 namespace nb = nanobind;
@@ -383,6 +384,34 @@ nb::object predict_trees(const Matrix& x, const Vector<std::int16_t>& feature,
     return mean.release();
 }
 
+nb::object predict_process(const Matrix& x, const Vector<double>& center,
+                           const Vector<double>& scale, const Square<double>& points,
+                           const Vector<double>& weights, const Vector<double>& polynomial,
+                           const Vector<double>& slope, double intercept, int threads) {
+    const Table table = table_of(x);
+    const std::size_t d = x.shape(1), m = weights.shape(0), longest = 16;
+    if (center.shape(0) != d || scale.shape(0) != d || slope.shape(0) != d ||
+        points.shape(0) != d || points.shape(1) != m || polynomial.shape(0) != 3)
+        throw std::invalid_argument("a process of other columns or points");
+    const std::size_t stride = (m + longest - 1) / longest * longest;
+    std::vector<double> placed(d * stride), counted(stride);
+    for (std::size_t c = 0; c < d; ++c)
+        std::copy_n(points.data() + c * m, m, placed.data() + c * stride);
+    std::copy_n(weights.data(), m, counted.data());
+    const Process process{
+        center.data(), scale.data(), placed.data(), counted.data(), slope.data(),
+        {polynomial(0), polynomial(1), polynomial(2)}, intercept, std::ptrdiff_t(stride)};
+    const Kernels& kernels = chosen();
+    Owned<double> mean({x.shape(0)});
+    {
+        const nb::gil_scoped_release unlocked;
+        in_parts(table.rows, 256, threads, [&](std::int64_t begin, std::int64_t end) {
+            kernels.process(process, table, begin, end, mean.data());
+        });
+    }
+    return mean.release();
+}
+
 Job make_job(const std::string& mode, std::int64_t subset, std::int64_t parent, bool started,
              std::uint64_t seed, std::int64_t epochs, double learning_rate,
              const std::string& schedule, double reg_mean, double reg_var, bool init_var_bias,
@@ -427,6 +456,8 @@ NB_MODULE(_engine, m) {
           "steps"_a.none(), "last"_a.none());
     m.def("predict_trees", &predict_trees, nb::kw_only(), "x"_a, "feature"_a, "threshold"_a,
           "right"_a, "starts"_a, "threads"_a);
+    m.def("predict_process", &predict_process, nb::kw_only(), "x"_a, "center"_a, "scale"_a,
+          "points"_a, "weights"_a, "polynomial"_a, "slope"_a, "intercept"_a, "threads"_a);
     m.def("activations", [] { return activations; }, "Names of the activations.");
     m.def("objectives", [] { return objectives; }, "Names of the objectives.");
     m.def("schedules", [] { return schedules; }, "Names of the schedules of the learning rate.");

@@ -170,10 +170,20 @@ template <class T> struct KernelsFor {
                     std::int64_t n, const Listener&);
 };
 
+// A Gaussian process (mvenet._process). A row is read as z = (x - center) / scale; the points are
+// such rows, one column after the other, `stride` numbers apart, which is a multiple of any vector's
+// length: what is there beyond the last point weighs nothing.
+struct Process {
+    const double *center, *scale, *points, *weights, *slope;
+    double polynomial[3], intercept;
+    std::ptrdiff_t stride;
+};
+
 struct Kernels {
     const char* name;
     KernelsFor<float> single;
     KernelsFor<double> precise;
+    void (*process)(const Process&, const Table&, std::int64_t begin, std::int64_t end, double* out);
     double (*peak)(double seconds);  // fused multiply-adds of this core, in FLOP/s, float32
 };
 

@@ -16,7 +16,7 @@ const Kernels& kernels_baseline() {
         "baseline",
         {baseline::train<float>, baseline::standardise<float>, baseline::predict<float>},
         {baseline::train<double>, baseline::standardise<double>, baseline::predict<double>},
-        baseline::peak};
+        baseline::predict_process, baseline::peak};
     return kernels;
 }
 

@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "predictor.hpp"
+#include "process.hpp"
 #include "trainer.hpp"
 
 namespace mvenet::MVENET_ISA {

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <thread>
 #include <vector>
 
 #include "fleet.hpp"
+#include "parts.hpp"
 
 namespace mvenet {
 
@@ -76,15 +76,9 @@ inline void predict_rows(const Forest& forest, const Table& table, std::int64_t 
 }
 
 inline void predict_forest(const Forest& forest, const Table& table, int threads, double* out) {
-    const std::int64_t few = 2048;  // rows that are not worth a thread
-    const std::int64_t n = table.rows;
-    const std::int64_t parts = std::clamp<std::int64_t>(n / few, 1, threads);
-    std::vector<std::thread> helpers;
-    for (std::int64_t p = 1; p < parts; ++p)
-        helpers.emplace_back(
-            [&, p] { predict_rows(forest, table, n * p / parts, n * (p + 1) / parts, out); });
-    predict_rows(forest, table, 0, n / parts, out);
-    for (std::thread& helper : helpers) helper.join();
+    in_parts(table.rows, 2048, threads, [&](std::int64_t begin, std::int64_t end) {
+        predict_rows(forest, table, begin, end, out);
+    });
 }
 
 }  // namespace mvenet

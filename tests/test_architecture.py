@@ -29,6 +29,8 @@ LEVELS = {
     "_networks": 1,
     "fleet": 1,
     "_combination": 1,
+    "_process": 1,
+    "_process_fit": 1,
     "_trees": 1,
     "_composite": 1,
     "_predictor": 1,

@@ -15,8 +15,8 @@ from sklearn.linear_model import Ridge
 from test_onnx import run
 
 from mvenet import MVERegressor, MVERegressorCV
-from mvenet._composite import MeanOfNoise, NetworkMean
-from mvenet._means import Linear
+from mvenet._composite import Linear, MeanOfNoise, NetworkMean
+from mvenet._process import Process
 from mvenet._trees import Forest
 from mvenet.onnx import export
 
@@ -36,8 +36,9 @@ NEAR = RNG.uniform(-2.5, 2.5, (300, 3)).astype(np.float32)
 FAR = (RNG.choice([-1, 0, 1], (300, 3)) * 10 ** RNG.uniform(0, 38, (300, 3))).astype(np.float32)
 MODELS = {
     "alone": MVERegressor(random_state=0),
-    "search": MVERegressorCV(cv=3, random_state=0),
+    "search": MVERegressorCV(means=["networks", "linear", "trees"], cv=3, random_state=0),
     "others": MVERegressorCV(means=["linear", "trees"], cv=3, random_state=0),
+    "process": MVERegressorCV(means=["gaussian process"], cv=3, random_state=0),
     "log": MVERegressorCV(target="log", cv=3, random_state=0),
 }
 
@@ -73,7 +74,7 @@ def test_equal_to_predict(model, rows, tmp_path):
 
 def test_that_they_have_all_kinds_of_parts():
     parts = [type(mean) for name in MODELS for mean in fitted(name).composite_.means]
-    assert set(parts) == {MeanOfNoise, NetworkMean, Linear, Forest}
+    assert set(parts) == {MeanOfNoise, NetworkMean, Linear, Forest, Process}
     for name in ("search", "others"):
         kinds = {(noise.joint, noise.encoded) for noise in fitted(name).composite_.noises}
         assert len(kinds) == 4

@@ -53,7 +53,9 @@ def fitted(kind):
         "networks": MVERegressor(n_members=3, hidden_var=None, **settings),
         "search": MVERegressor(n_members=2, activation="silu", **settings),
         "automatic": MVERegressorCV(cv=2, target="log", random_state=0),
-        "calibrated": CalibratedRegressor(MVERegressorCV(cv=2, means=["linear"], random_state=0)),
+        "calibrated": CalibratedRegressor(
+            MVERegressorCV(cv=2, means=["linear", "gaussian process"], random_state=0)
+        ),
         "other": BayesianRidge(),
     }[kind]
     if kind == "automatic":
@@ -101,6 +103,8 @@ def test_the_page_says_what_python_says(browser, pages, kind):  # noqa: F811
     data = json.loads(browser.execute_script(
         "return document.getElementById('what-if-data').textContent"))  # fmt: skip
     spread = frame["price"].std()
+    if kind == "calibrated":
+        assert any("points" in mean for mean in data["model"]["means"]), "no Gaussian process"
     for changes in ROWS:
         row = {**data["starts"]["typical"], **changes}
         told = browser.execute_script("return mvenetWhatIf.predict(arguments[0])", row)
@@ -125,7 +129,7 @@ def test_the_page_says_what_python_says(browser, pages, kind):  # noqa: F811
 def test_a_large_model_is_rounded_and_the_page_says_by_how_much(browser, pages, monkeypatch):  # noqa: F811
     model, frame, path = pages["automatic"]
     page = path.read_text(encoding="utf-8")
-    assert "networks and trees run in this page. Nothing" in page and len(page) < 3e6
+    assert "The model itself runs in this page. Nothing" in page and len(page) < 3e6
     assert "The model is of the logarithm of price: nothing" in page
     exact, _ = _embedded.embedded(model[-1], model[0].transform(frame))
     monkeypatch.setattr(_embedded, "MOST_BYTES", _embedded._size(exact) - 1)

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvenet import _stack
+from mvenet._process import Process
 from mvenet._stack import MULTIPLES, WIDEST_LOG, Shape
 from mvenet._steps import Steps
 from mvenet._trees import Forest
@@ -35,6 +36,19 @@ from mvenet.fleet import Networks
 Array = NDArray[np.float64]
 ROWS_AT_ONCE = 16_384
 _TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A linear mean."""
+
+    coefficients: Array
+    intercept: float
+
+    def predict(self, X: NDArray[Any]) -> Array:
+        """Mean of each row, of shape (n,)."""
+        mean: Array = X @ self.coefficients + self.intercept
+        return mean
 
 
 @dataclass(frozen=True)
@@ -213,7 +227,7 @@ class Composite:
             elif isinstance(mean, NetworkMean):
                 steps = self.steps if mean.encoded else None
                 each = each + share * mean.networks.predict(X, threads, steps=steps)[0]
-            elif isinstance(mean, Forest):
+            elif isinstance(mean, Forest | Process):
                 each = each + share * mean.predict(within, threads)
             else:
                 each = each + share * mean.predict(within)

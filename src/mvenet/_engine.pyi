@@ -80,6 +80,18 @@ def predict_trees(
     starts: NDArray[np.int64],
     threads: int,
 ) -> NDArray[np.float64]: ...
+def predict_process(
+    *,
+    x: NDArray[Any],
+    center: NDArray[np.float64],
+    scale: NDArray[np.float64],
+    points: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    polynomial: NDArray[np.float64],
+    slope: NDArray[np.float64],
+    intercept: float,
+    threads: int,
+) -> NDArray[np.float64]: ...
 def activations() -> list[str]: ...
 def objectives() -> list[str]: ...
 def schedules() -> list[str]: ...

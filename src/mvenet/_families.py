@@ -153,7 +153,7 @@ class Effort:
 
 EFFORTS = {
     "low": Effort(QUICK, MEANS, noise=NOISE[:1], starts=2),
-    "medium": Effort(JOINT, MEANS, FURTHER, NOISE, starts=4),
+    "medium": Effort(JOINT, MEANS, tuple(_started(t, 2) for t in FURTHER), NOISE, starts=4),
     "high": Effort(
         JOINT, _started(MEANS, 3), tuple(_started(t, 3) for t in FURTHER), NOISE, True, starts=10
     ),

@@ -31,7 +31,7 @@ DOUBT = 50.0  # rows that speak for no difference
 FARTHEST = 4.0  # standard deviations that an error counts at most
 NARROWEST = 0.5  # share of a standard deviation that remains at least
 MOST_STARTS = 10
-LEFT_TO_CHANCE = 0.04  # share of the squared error: with more, there are more starts
+LEFT_TO_CHANCE = 0.015  # share of the squared error: with more, there are more starts
 
 
 @dataclass(frozen=True)

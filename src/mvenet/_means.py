@@ -1,4 +1,4 @@
-"""Means that are not networks: a linear model, trees, any regressor of scikit-learn's kind."""
+"""Means that are not networks: linear, trees, a Gaussian process, any regressor of the user's."""
 
 from __future__ import annotations
 
@@ -16,29 +16,19 @@ from sklearn.linear_model import RidgeCV
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
-from mvenet import fleet
+from mvenet import _process_fit, fleet
+from mvenet._composite import Linear
 from mvenet._plan import Table
+from mvenet._process_fit import MOST_ROWS
 from mvenet._trees import Forest
 
 Array = NDArray[np.float64]
 Folds = Sequence[tuple[fleet.Rows, fleet.Rows]]
-NAMES = ("networks", "linear", "trees")
+NAMES = ("networks", "linear", "trees", "gaussian process")
+MOST_COLUMNS = 100  # of a Gaussian process: each has a length scale of its own
 PENALTIES = np.logspace(-3, 3, 13)  # of the linear model, on standardised columns
 FEW_ROWS = 50_000  # a tree of more would not be worth its memory
 SAMPLE = 1_000  # rows that are fitted to see how long it takes
-
-
-@dataclass(frozen=True)
-class Linear:
-    """A linear mean."""
-
-    coefficients: Array
-    intercept: float
-
-    def predict(self, X: NDArray[Any]) -> Array:
-        """Mean of each row, of shape (n,)."""
-        mean: Array = X @ self.coefficients + self.intercept
-        return mean
 
 
 @dataclass(frozen=True)
@@ -50,6 +40,12 @@ class Candidate:
     refit: Callable[[], Any]
 
 
+def usual(n: int, columns: int) -> tuple[str, ...]:
+    """The means that are tried on a table, unless others are asked for."""
+    process = n <= MOST_ROWS and columns <= MOST_COLUMNS
+    return NAMES if process else NAMES[:-1]
+
+
 def candidates(
     means: Sequence[Any], table: Table, folds: Folds, entropy: Any, threads: int
 ) -> list[Candidate]:
@@ -59,12 +55,16 @@ def candidates(
 
 
 def expected_seconds(means: Sequence[Any], table: Table, folds: Folds, threads: int) -> float:
-    """Time that the linear model and the trees will take, from fitting them to a few rows.
+    """Time that the means of ours will take, from fitting them to a few rows.
 
     A regressor of the user's is not counted: nobody knows how its time grows.
     """
     few, n = table.rows[:SAMPLE], len(folds[0][0])
-    growth: dict[str, Callable[[int], float]] = {"linear": float, "trees": _tree_work}
+    growth: dict[str, Callable[[int], float]] = {
+        "linear": float,
+        "trees": _tree_work,
+        "gaussian process": lambda n: 5.0 + (min(n, MOST_ROWS) / SAMPLE) ** 3,
+    }
     total = 0.0
     for name in (mean for mean in means if isinstance(mean, str) and mean in growth):
         start = time.perf_counter()
@@ -86,16 +86,20 @@ def _candidate(mean: Any, table: Table, folds: Folds, seed: int, threads: int) -
 
     def fitted(rows: fleet.Rows) -> Any:
         weight = None if table.weight is None else table.weight[rows]
-        with threadpool_limits(1, user_api="openmp"):  # sums in one order, whatever the threads
-            return fit(table.X[rows], table.y[rows], weight, seed)
+        return fit(table.X[rows], table.y[rows], weight, seed)
 
     def of_fold(train: fleet.Rows, test: fleet.Rows) -> Array:
         predicted = fitted(train).predict(table.X[test])
         return _checked(name, predicted, len(test))
 
+    def refit() -> Any:
+        with threadpool_limits(1):
+            return fitted(table.rows)
+
     jobs = (delayed(of_fold)(train, test) for train, test in folds)
-    left_out = Parallel(n_jobs=threads, prefer="threads")(jobs)
-    return Candidate(name, left_out, lambda: fitted(table.rows))
+    with threadpool_limits(1):  # sums in one order, whatever the threads
+        left_out = Parallel(n_jobs=threads, prefer="threads")(jobs)
+    return Candidate(name, left_out, refit)
 
 
 def _checked(name: str, predicted: Any, n: int) -> Array:
@@ -133,7 +137,7 @@ def _tree_count(n: int) -> int:
     return 100 if n <= 10_000 else 50 if n <= FEW_ROWS else 30
 
 
-_FITS = {"linear": _linear, "trees": _trees}
+_FITS = {"linear": _linear, "trees": _trees, "gaussian process": _process_fit.fit}
 
 
 def _given(estimator: Any) -> Callable[..., Any]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mvenet._composite import Array, Composite, MeanOfNoise, NetworkMean, Noise
-from mvenet._means import Linear
+from mvenet._composite import Array, Composite, Linear, MeanOfNoise, NetworkMean, Noise
+from mvenet._process import Process
 from mvenet._stack import MULTIPLES
 from mvenet._steps import BOUND, Steps
 from mvenet._trees import Forest
@@ -27,7 +27,7 @@ FAR = 1e100  # whose square is a number, too
 def check_composite(composite: Composite) -> None:
     """Refuse a blend of what has no nodes."""
     for mean in composite.means:
-        if not isinstance(mean, NetworkMean | MeanOfNoise | Linear | Forest):
+        if not isinstance(mean, NetworkMean | MeanOfNoise | Linear | Forest | Process):
             raise TypeError(
                 f"means gave the model a {type(mean).__name__}, which has no place in the file: "
                 'fit with means="networks", or "auto", to export it.'
@@ -158,6 +158,8 @@ def _blend(
                 parts.append(graph("Add", product, mean.intercept))
             case Forest():
                 parts.append(_forest(graph, mean, within))
+            case Process():
+                parts.append(_process(graph, mean, within))
     return graph("Clip", _weighted(graph, parts, composite.shares), *composite.limits)
 
 
@@ -206,6 +208,24 @@ def _forest(graph: Graph, forest: Forest, within: str) -> str:
     mean = graph("Add", graph("Mul", standard, forest.scale), forest.center)
     # A tree has an answer to NaN; all else in the graph says NaN.
     return graph("Add", mean, _row_sum(graph, graph("Mul", within, 0.0)))
+
+
+def _process(graph: Graph, process: Process, within: str) -> str:
+    """A linear function, and a sum over the points of what falls with the distance from them."""
+    z = graph("Div", graph("Sub", within, process.center), process.scale)
+    own = graph("ReduceSum", graph("Mul", z, z), np.array([1]), keepdims=1)
+    theirs = graph(
+        "Sub", np.square(process.points).sum(axis=0), graph("MatMul", z, 2 * process.points)
+    )
+    r = graph("Sqrt", graph("Max", graph("Add", own, theirs), 0.0))
+    a, b, c = process.polynomial
+    factor = graph(
+        "Add", graph("Mul", r, graph("Add", graph("Mul", r, float(c)), float(b))), float(a)
+    )
+    kernel = graph("Mul", factor, graph("Exp", graph("Neg", r)))
+    line = graph("Add", _row_sum(graph, graph("Mul", z, process.slope)), process.intercept)
+    total = graph("MatMul", kernel, process.weights[:, None])  # two dimensions: there may be no row
+    return graph("Add", line, graph("Squeeze", total, np.array([1])))
 
 
 def _ignorance(graph: Graph, composite: Composite, x: str, within: str) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvenet._composite import Composite, MeanOfNoise, NetworkMean, Noise, Range
+from mvenet._composite import Composite, Linear, MeanOfNoise, NetworkMean, Noise, Range
+from mvenet._process import Process
 from mvenet._stack import MULTIPLES, Shape
 from mvenet._steps import Steps
 from mvenet._trees import Forest
@@ -54,15 +55,14 @@ def _check_mean(mean: Any, d: int, columns: dict[bool, int], noises: tuple[Noise
         known = type(mean.number) is int and 0 <= mean.number < len(noises)
         require(known and noises[mean.number].joint, "has a mean of noise that is not there")
         return {len(noises[mean.number].networks)}
-    if isinstance(mean, Forest):
-        _check_forest(mean, d)
-        return set()
-    from mvenet._means import Linear  # with scikit-learn, which other means do without
-
     if isinstance(mean, Linear):
         check_fields(mean, Linear)
         _array(mean.coefficients, (d,), "coefficients")
         require(_number(mean.intercept), "has a linear mean without intercept")
+    elif isinstance(mean, Forest):
+        _check_forest(mean, d)
+    elif isinstance(mean, Process):
+        _check_process(mean, d)
     return set()  # another estimator: its type is on the list of what may be built
 
 
@@ -116,6 +116,19 @@ def _check_forest(forest: Any, d: int) -> None:
     forward = (forest.right > place + 1) & (forest.right < np.repeat(sizes, sizes))
     require(forward[inner].all(), "has a tree with a branch that leads nowhere")
     require(_number(forest.center) and _number(forest.scale), "has a forest without a scale")
+
+
+def _check_process(process: Any, d: int) -> None:
+    check_fields(process, Process)
+    count = np.shape(process.weights)
+    require(len(count) == 1 and count[0] > 0, "has a Gaussian process without points")
+    _array(process.center, (d,), "center")
+    _array(process.scale, (d,), "scale", above=0.0)
+    _array(process.points, (d, *count), "points")
+    _array(process.weights, count, "weights")
+    _array(process.polynomial, (3,), "polynomial", least=0.0)
+    _array(process.slope, (d,), "slope")
+    require(_number(process.intercept), "has a Gaussian process without intercept")
 
 
 def _number(value: Any) -> bool:

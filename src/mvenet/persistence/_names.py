@@ -15,8 +15,9 @@ HOMES = {
     "MeanOfNoise": "mvenet._composite",
     "Noise": "mvenet._composite",
     "Range": "mvenet._composite",
-    "Linear": "mvenet._means",
+    "Linear": "mvenet._composite",
     "Forest": "mvenet._trees",
+    "Process": "mvenet._process",
     "Steps": "mvenet._steps",
     "Shape": "mvenet._stack",
 }

@@ -229,7 +229,6 @@ def _insight(
         "decisions": insight.decisions(y, dist),
         "stand_in": data["stand_in"],
         "rounding": data["rounding"],
-        "with_trees": bool(data["model"].get("forests")),
         "n_controls": len(data["controls"]),
         "n_columns": tidy.width,
         "what_if": whatif.script_safe(data),

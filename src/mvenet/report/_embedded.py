@@ -1,4 +1,4 @@
-"""A model as data for whatif.js: its own networks and trees, or networks that stand in for it.
+"""A model as data for whatif.js: its own parts, or networks that stand in for it.
 
 What is small enough is embedded as it is, if need be with parameters of 16 bits. Any other model
 is stood in for by small networks that were trained on its own predictions, and the page says how
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvenet import fleet
-from mvenet._composite import Composite, MeanOfNoise, NetworkMean
-from mvenet._means import Linear
+from mvenet._composite import Composite, Linear, MeanOfNoise, NetworkMean
+from mvenet._process import Process
 from mvenet._stack import MULTIPLES
 from mvenet._trees import Forest
 from mvenet.calibration import CalibratedRegressor
@@ -57,7 +57,7 @@ def _can_be_embedded(estimator: Any, calibrated: bool, X: Array) -> bool:
     """Whether the page can do all that the model does."""
     if isinstance(composite := getattr(estimator, "composite_", None), Composite):
         return all(
-            isinstance(mean, NetworkMean | MeanOfNoise | Linear | Forest)
+            isinstance(mean, NetworkMean | MeanOfNoise | Linear | Forest | Process)
             for mean in composite.means  # a regressor of the user's is none of these
         )
     networks = getattr(estimator, "networks_", None)
@@ -163,7 +163,7 @@ def _base64(array: NDArray[Any], kind: str) -> str:
 
 def _size(made: dict[str, Any]) -> int:
     """Letters of what is packed."""
-    parts = [*made["groups"], *made.get("forests", [])]
+    parts = [*made["groups"], *made.get("forests", []), *made.get("means", [])]
     return sum(len(v) for part in parts for v in part.values() if isinstance(v, str))
 
 
@@ -199,6 +199,8 @@ def _composite_data(composite: Composite, rounded: bool) -> dict[str, Any]:
             groups.append(network_data(mean.networks, rounded))
         elif isinstance(mean, Linear):
             told |= {"coefficients": mean.coefficients.tolist(), "intercept": mean.intercept}
+        elif isinstance(mean, Process):
+            told |= _process_data(mean)
         else:
             told["forest"] = len(forests)
             forests.append(_forest_data(mean, rounded))
@@ -230,6 +232,19 @@ def _composite_data(composite: Composite, rounded: bool) -> dict[str, Any]:
         "noises": noises,
         "groups": groups,
         "forests": forests,
+    }
+
+
+def _process_data(process: Process) -> dict[str, Any]:
+    """A Gaussian process; its points one after the other."""
+    return {
+        "center": process.center.tolist(),
+        "scale": process.scale.tolist(),
+        "points": _base64(process.points.T, "<f8"),
+        "weights": _base64(process.weights, "<f8"),
+        "polynomial": process.polynomial.tolist(),
+        "slope": process.slope.tolist(),
+        "intercept": process.intercept,
     }
 
 

@@ -31,6 +31,11 @@
     Object.assign(forest, { feature, threshold, right });
   }
 
+  for (const mean of (model.means || []).filter((m) => m.points !== undefined)) {
+    mean.points = unpack(mean.points, Float64Array);
+    mean.weights = unpack(mean.weights, Float64Array);
+  }
+
   const ACTIVATIONS = {
     elu: (v) => (v > 0 ? v : Math.expm1(v)),
     silu: (v) => v / (1 + Math.exp(-v)),
@@ -113,6 +118,16 @@
     return trees.center + (trees.scale * total) / (trees.starts.length - 1);
   }
 
+  function process(p, x) { // a line, and what falls with the distance from each point
+    const z = x.map((v, j) => (v - p.center[j]) / p.scale[j]), [a, b, c] = p.polynomial;
+    let total = z.reduce((sum, v, j) => sum + p.slope[j] * v, p.intercept);
+    p.weights.forEach((weight, i) => {
+      const r = Math.sqrt(z.reduce((sum, v, j) => sum + (v - p.points[i * z.length + j]) ** 2, 0));
+      total += weight * (a + r * (b + r * c)) * Math.exp(-r);
+    });
+    return total;
+  }
+
   function steps(x) { // bounded columns, then how far each step has been climbed
     const s = model.steps;
     const bounded = x.map((v, j) => { const z = (v - s.center[j]) / s.scale[j]; return z / Math.hypot(1, z / 3); });
@@ -128,6 +143,7 @@
       if (m.noise !== undefined) return centre(said[m.noise]);
       if (m.group !== undefined) return centre(ask(m));
       if (m.forest !== undefined) return forest(model.forests[m.forest], within);
+      if (m.points !== undefined) return process(m, within);
       return m.coefficients.reduce((sum, c, j) => sum + c * within[j], m.intercept);
     });
     const blended = clip(values.reduce((sum, v, i) => sum + model.means[i].share * v, 0), ...model.limits);
