@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 Tables = Mapping[bool, Table]  # of plain columns and of encoded ones
 
 ENOUGH = 1_000  # rows that the folds with further judges leave out
-DOUBT = 50.0  # rows that speak for no difference
+DOUBT = 300.0  # rows that speak for no difference
 FARTHEST = 4.0  # standard deviations that an error counts at most
 NARROWEST = 0.5  # share of a standard deviation that remains at least
 MOST_STARTS = 10
