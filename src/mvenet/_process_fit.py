@@ -3,7 +3,7 @@
 Its kernel is a sum of the three Matérn kernels (1/2, 3/2, 5/2) of one distance ``r``, so that the
 rows decide how smooth the function is, and of a linear kernel:
 
-    k = p(r) · exp(-r) + l · (z · z' + 1),    p(r) = p₀ + p₁ r + p₂ r²,
+    k = p(r) · exp(-r) + l · (z · z' + 1) / (d + 1),    p(r) = p₀ + p₁ r + p₂ r²,
 
 where r is the Euclidean distance of rows whose columns are divided by a length scale each. Length
 scales, amplitudes and noise are those under which the training rows are most likely, with a weak
