@@ -398,9 +398,10 @@ nb::object predict_process(const Matrix& x, const Vector<double>& center,
     for (std::size_t c = 0; c < d; ++c)
         std::copy_n(points.data() + c * m, m, placed.data() + c * stride);
     std::copy_n(weights.data(), m, counted.data());
-    const Process process{
-        center.data(), scale.data(), placed.data(), counted.data(), slope.data(),
-        {polynomial(0), polynomial(1), polynomial(2)}, intercept, std::ptrdiff_t(stride)};
+    const Process process{center.data(), scale.data(),
+                          placed.data(), counted.data(),
+                          slope.data(),  {polynomial(0), polynomial(1), polynomial(2)},
+                          intercept,     std::ptrdiff_t(stride)};
     const Kernels& kernels = chosen();
     Owned<double> mean({x.shape(0)});
     {

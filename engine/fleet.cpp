@@ -27,56 +27,6 @@ double weight_of(const Table& table, std::int64_t row) {
     return table.weight ? table.weight[row] : 1.0;
 }
 
-// Weighted mean and population standard deviation of every column and, last, of y; a constant is
-// centred and otherwise left alone. Two passes over the rows, given up when `stop` is set.
-void measure(const Table& table, const Subset& subset, const Scaling& scaling,
-             const std::atomic<bool>& stop) {
-    struct Column {
-        double shift = 0, low = INFINITY, high = -INFINITY, total = 0, mean = 0, squares = 0;
-    };
-    const int d = table.columns;
-    std::vector<Column> columns(std::size_t(d) + 1);
-    const auto value = [&](std::int64_t row, int j) {
-        return j < d ? table.at(row, j) : table.y[row];
-    };
-    for (int j = 0; j <= d; ++j) columns[std::size_t(j)].shift = value(subset.train[0], j);
-    double weights = 0;
-    const double share = 1 / double(subset.n_train);  // sums of shares do not overflow
-    for (std::int64_t i = 0; i < subset.n_train; ++i) {
-        if (i % stretch == 0 && stop) return;
-        const std::int64_t row = subset.train[i];
-        const double w = share * weight_of(table, row);
-        weights += w;
-        for (int j = 0; j <= d; ++j) {
-            Column& c = columns[std::size_t(j)];
-            const double v = value(row, j);
-            c.total += w * (v - c.shift);
-            c.low = std::min(c.low, v);
-            c.high = std::max(c.high, v);
-        }
-    }
-    for (Column& c : columns) c.mean = c.shift + c.total / weights;
-    for (std::int64_t i = 0; i < subset.n_train; ++i) {
-        if (i % stretch == 0 && stop) return;
-        const std::int64_t row = subset.train[i];
-        const double w = share * weight_of(table, row);
-        for (int j = 0; j <= d; ++j) {
-            // squares of fractions of the range neither overflow nor vanish
-            Column& c = columns[std::size_t(j)];
-            const double part = (value(row, j) - c.mean) / (c.high - c.low);
-            c.squares += w * part * part;
-        }
-    }
-    for (int j = 0; j <= d; ++j) {
-        const Column& c = columns[std::size_t(j)];
-        const double deviation =
-            c.low == c.high ? 0 : (c.high - c.low) * std::sqrt(c.squares / weights);
-        (j < d ? scaling.x_mean[j] : *scaling.y_mean) = c.mean;
-        (j < d ? scaling.x_scale[j] : *scaling.y_scale) =
-            deviation > 0 && std::isfinite(deviation) ? deviation : 1;
-    }
-}
-
 // Memory for a table: not zeroed first, and in large pages where the system has them, because rows
 // are read in random order.
 template <class T> class Pages {
@@ -108,8 +58,8 @@ constexpr std::int64_t largest_copy = 64 << 20;  // bytes
 
 // The rows of a subset, standardised by its training rows; half done if `stop` is set.
 template <class T> struct Prepared {
-    Pages<T> x[2], y[2], weight[2];
-    Rows<T> rows[2];  // training, validation
+    Pages<T> pages[2];  // a row's inputs, its target, its weight: they are needed together
+    Rows<T> rows[2];    // training, validation
 
     Prepared(const KernelsFor<T>& kernels, const Table& table, const Subset& subset,
              const Scaling& scaling, const std::atomic<bool>& stop) {
@@ -128,32 +78,37 @@ template <class T> struct Prepared {
                 if (table.weight) rows[part].mean_weight = total / double(n);
                 continue;
             }
-            x[part].resize(std::size_t(n) * std::size_t(table.columns));
-            y[part].resize(std::size_t(n));
-            if (table.weight) weight[part].resize(std::size_t(n));
+            const std::ptrdiff_t stride = stride_of(table);
+            pages[part].resize(std::size_t(n * stride));
+            T* const x = pages[part].data();
+            T* const y = x + table.columns;
+            T* const weight = table.weight ? y + 1 : nullptr;
             double total = 0;
             for (std::int64_t at = 0; at < n && !stop; at += stretch) {
                 const std::int64_t end = std::min(at + stretch, n);
                 kernels.standardise(table, scaling, indices[part] + at, 0, end - at,
-                                    x[part].data() + at * table.columns);
+                                    x + at * stride, stride);
                 for (std::int64_t i = at; i < end; ++i) {
                     const std::int64_t row = indices[part][i];
                     const double z = (table.y[row] - *scaling.y_mean) / *scaling.y_scale;
-                    y[part].data()[i] = T(std::clamp(z, -farthest, farthest));
+                    y[i * stride] = T(std::clamp(z, -farthest, farthest));
                     total += weight_of(table, row);
                 }
             }
-            if (table.weight)
-                for (std::int64_t i = 0; i < n; ++i)
-                    weight[part].data()[i] =
-                        T(table.weight[indices[part][i]] / (total / double(n)));
-            rows[part].n = n;
-            rows[part].x = x[part].data();
-            rows[part].y = y[part].data();
-            rows[part].weight = table.weight ? weight[part].data() : nullptr;
+            for (std::int64_t i = 0; weight && i < n; ++i)
+                weight[i * stride] = T(table.weight[indices[part][i]] / (total / double(n)));
+            rows[part] = {.x = x, .y = y, .weight = weight, .stride = stride, .n = n};
         }
     }
 
+    // Up to a quarter more, if then no row reaches into more lines of the cache than it must.
+    static std::ptrdiff_t stride_of(const Table& table) {
+        constexpr int line = 64 / int(sizeof(T));
+        const std::ptrdiff_t least = table.columns + (table.weight ? 2 : 1);
+        std::ptrdiff_t whole = 1;
+        while (whole < least) whole += std::min<std::ptrdiff_t>(whole, line);
+        return whole <= least + least / 4 ? whole : least;
+    }
     static bool all_of_them(const std::int64_t* index, std::int64_t n) {
         std::int64_t i = 0;
         while (i < n && index[i] == i) ++i;
@@ -179,7 +134,8 @@ public:
         auto prepared = shelf.prepared.lock();
         if (prepared) return prepared;
         const Scaling& scaling = scalings_[s];
-        if (!shelf.measured) measure(table_, subsets_[s], scaling, stop_);
+        if (!shelf.measured)
+            kernels_.measure(table_, subsets_[s].train, subsets_[s].n_train, scaling, stop_);
         shelf.measured = true;
         prepared =
             std::make_shared<const Prepared<T>>(kernels_, table_, subsets_[s], scaling, stop_);

@@ -44,13 +44,14 @@ public:
                 targets[r] = weights[r] = 0;
                 continue;
             }
-            const T* from = data.table ? scratch(place) + r * inputs_ : data.x + row[r] * inputs_;
+            const T* from =
+                data.table ? scratch(place) + r * inputs_ : data.x + row[r] * data.stride;
             int i = 0;
             for (; i < width_ - w; i += w) store<T>(to + i, load<T>(from + i));
             if (width_) store<T>(to + i, (Vec<T>)((IntVec<T>)load<T>(from + i) & tail_));
             if (data.table) continue;
-            targets[r] = data.y ? data.y[row[r]] : T(0);
-            weights[r] = data.weight ? data.weight[row[r]] : T(1);
+            targets[r] = data.y ? data.y[row[r] * data.stride] : T(0);
+            weights[r] = data.weight ? data.weight[row[r] * data.stride] : T(1);
         }
         for (int i = 0; i < width_; i += w)
             for (int n = 0; n < vectors; ++n) {
@@ -68,17 +69,16 @@ public:
                   std::int64_t to) const {
         if (to > data.n) to = data.n;
         if (!data.table) {
-            for (std::int64_t i = from; i < to; ++i)
-                fetch(data.x + std::int64_t(order[i]) * inputs_, sizeof(T));
+            const std::size_t bytes = sizeof(T) * std::size_t(data.stride);
+            for (std::int64_t i = from; i < to; ++i) fetch(data.x + order[i] * data.stride, bytes);
             return;
         }
         const Table& table = *data.table;
         for (std::int64_t i = from; i < to; ++i) {
-            if (data.index && i + block_rows < data.n)
-                __builtin_prefetch(data.index + order[i + block_rows]);
+            if (data.index && i + block_rows < data.n) prefetch(data.index + order[i + block_rows]);
             const std::int64_t row = data.index ? data.index[order[i]] : order[i];
-            fetch(row_of(table, row), number_of(table));
-            __builtin_prefetch(table.y + row);
+            fetch(row_of(table, row), number_of(table) * std::size_t(inputs_));
+            prefetch(table.y + row);
         }
     }
 
@@ -92,11 +92,10 @@ private:
     }
 
     // All cache lines of a row, the one that it ends in as well: it need not begin with a line.
-    void fetch(const void* row, std::size_t number) const {
+    static void fetch(const void* row, std::size_t bytes) {
         const char* const at = static_cast<const char*>(row);
-        const std::size_t bytes = number * std::size_t(inputs_);
-        for (std::size_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(at + byte);
-        if (bytes) __builtin_prefetch(at + bytes - 1);
+        for (std::size_t byte = 0; byte < bytes; byte += 64) prefetch(at + byte);
+        if (bytes) prefetch(at + bytes - 1);
     }
 
     // Read a number of each line. Where pages are small for the processor a prefetch gets nothing
@@ -120,7 +119,7 @@ private:
             y(place)[r] = T(standardised(table.y[row[r]], *scaling.y_mean, *scaling.y_scale));
             weight(place)[r] = table.weight ? T(table.weight[row[r]] / data.mean_weight) : T(1);
         }
-        standardise<T>(table, scaling, row, 0, count, scratch(place));
+        standardise<T>(table, scaling, row, 0, count, scratch(place), inputs_);
     }
     T* scratch(int place) const { return memory_ + place * size_ + scratch_; }
 

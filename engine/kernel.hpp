@@ -107,12 +107,13 @@ struct Scaling {
 // nothing overflows.
 constexpr double farthest = 1e6;
 
-// Standardised rows, n x inputs without gaps, readable for 64 bytes past the end. Or, if there is a
-// table, rows of it that are standardised whenever they are needed, to the same numbers.
+// Standardised rows, `stride` numbers apart and readable for 64 bytes past the end. Or, if there is
+// a table, rows of it that are standardised whenever they are needed, to the same numbers.
 template <class T> struct Rows {
     const T* x = nullptr;
-    const T* y = nullptr;
+    const T* y = nullptr;       // of the first row; of the others likewise, `stride` apart
     const T* weight = nullptr;  // mean one, or null: all one
+    std::ptrdiff_t stride = 0;
     std::int64_t n = 0;
     const Table* table = nullptr;
     const Scaling* scaling = nullptr;
@@ -161,18 +162,21 @@ struct Listener {
 template <class T> struct KernelsFor {
     Outcome (*train)(const Plan&, const Stage&, const Rows<T>& train, const Rows<T>& valid,
                      T* parameters, float* history, const Control&);
+    // the scaling by rows[0 .. n) of the table; given up when the flag is set
+    void (*measure)(const Table&, const std::int64_t* rows, std::int64_t n, const Scaling&,
+                    const std::atomic<bool>& stop);
     // rows[0 .. n) of the table, or its first n from `start` on if rows is null, as networks see
-    // them: n x columns without gaps
+    // them, `stride` numbers apart; what lies within 64 bytes behind a row is overwritten
     void (*standardise)(const Table&, const Scaling&, const std::int64_t* rows, std::int64_t start,
-                        std::int64_t n, T* x);
+                        std::int64_t n, T* x, std::ptrdiff_t stride);
     // rows start .. start + n of the table, few enough to be kept at hand; network by network
     void (*predict)(const Plan&, const Ensemble<T>&, const Table&, std::int64_t start,
                     std::int64_t n, const Listener&);
 };
 
 // A Gaussian process (mvenet._process). A row is read as z = (x - center) / scale; the points are
-// such rows, one column after the other, `stride` numbers apart, which is a multiple of any vector's
-// length: what is there beyond the last point weighs nothing.
+// such rows, one column after the other, `stride` numbers apart, which is a multiple of any
+// vector's length: what is there beyond the last point weighs nothing.
 struct Process {
     const double *center, *scale, *points, *weights, *slope;
     double polynomial[3], intercept;
@@ -183,7 +187,8 @@ struct Kernels {
     const char* name;
     KernelsFor<float> single;
     KernelsFor<double> precise;
-    void (*process)(const Process&, const Table&, std::int64_t begin, std::int64_t end, double* out);
+    void (*process)(const Process&, const Table&, std::int64_t begin, std::int64_t end,
+                    double* out);
     double (*peak)(double seconds);  // fused multiply-adds of this core, in FLOP/s, float32
 };
 

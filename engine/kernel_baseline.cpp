@@ -12,11 +12,13 @@
 namespace mvenet {
 
 const Kernels& kernels_baseline() {
-    static constexpr Kernels kernels{
-        "baseline",
-        {baseline::train<float>, baseline::standardise<float>, baseline::predict<float>},
-        {baseline::train<double>, baseline::standardise<double>, baseline::predict<double>},
-        baseline::predict_process, baseline::peak};
+    static constexpr Kernels kernels{"baseline",
+                                     {baseline::train<float>, baseline::measure,
+                                      baseline::standardise<float>, baseline::predict<float>},
+                                     {baseline::train<double>, baseline::measure,
+                                      baseline::standardise<double>, baseline::predict<double>},
+                                     baseline::predict_process,
+                                     baseline::peak};
     return kernels;
 }
 

@@ -1,6 +1,7 @@
 // Included once by each kernel_*.cpp, which says for which instruction set.
 #include <time.h>
 
+#include "measure.hpp"
 #include "predictor.hpp"
 #include "process.hpp"
 #include "trainer.hpp"

@@ -9,8 +9,7 @@
 namespace mvenet {
 
 // run(begin, end) for all of n rows; fewer than `few` are not worth a thread.
-template <class Run>
-void in_parts(std::int64_t n, std::int64_t few, int threads, const Run& run) {
+template <class Run> void in_parts(std::int64_t n, std::int64_t few, int threads, const Run& run) {
     const std::int64_t parts = std::clamp<std::int64_t>(n / few, 1, threads);
     std::vector<std::thread> helpers;
     for (std::int64_t p = 1; p < parts; ++p)

@@ -34,10 +34,11 @@ public:
             return;
         Rows<T> data;
         data.x = x_;
+        data.stride = inputs_;
         for (int b = 0; b < blocks_; ++b) {
             const std::int64_t at = std::int64_t(b) * block_rows, left = n_ - at;
             const int count = int(left < block_rows ? left : block_rows);
-            standardise<T>(table_, now, nullptr, start_ + at, count, x_);
+            standardise<T>(table_, now, nullptr, start_ + at, count, x_, inputs_);
             block_[b] = gather_(b, data, nullptr, 0, count);
         }
     }

@@ -9,8 +9,8 @@
 
 namespace mvenet::MVENET_ISA {
 
-// Rows from `begin` to `end`, some side by side, so that a point is read once for all of them. Those
-// that are missing at the end are the last one again: every row takes the same instructions.
+// Rows from `begin` to `end`, some side by side, so that a point is read once for all of them.
+// Those that are missing at the end are the last one again: every row takes the same instructions.
 static void predict_process(const Process& process, const Table& table, std::int64_t begin,
                             std::int64_t end, double* out) {
     using V = Vec<double>;

@@ -199,19 +199,40 @@ def test_float32_follows_float64(simd):
         np.testing.assert_allclose(a, b, rtol=2e-3, atol=1e-3 * y.std())
 
 
-def test_memory_order_and_type_of_the_table():
-    X, y, _ = table(n=80, d=5)
+@pytest.mark.parametrize("d", [1, 5, 8, 17])
+def test_memory_order_and_type_of_the_table(d, simd):
+    X, y, _ = table(n=80, d=d)
     X = X.astype(np.float32).astype(np.float64)
-    wide = np.zeros((80, 11))
-    wide[:, 1:11:2] = X
+    wide = np.zeros((80, 2 * d + 1))
+    wide[:, 1::2] = X
     arch, training = Architecture((6,), (4,)), Training(clip_value=5.0)
     args = (y, None, strategy("warmup"), arch, training)
     expected = engine(X, *args, precise=False)
-    for other in (np.asfortranarray(X), wide[:, 1:11:2], X.astype(np.float32), X[::-1][::-1]):
+    others = (np.asfortranarray(X), wide[:, 1::2], X.astype(np.float32), X[::-1].copy()[::-1])
+    for other in others:
         got = engine(other, *args, precise=False)
         assert got.networks.parameters.tobytes() == expected.networks.parameters.tobytes()
         for a, b in zip(got.networks.predict(other), expected.networks.predict(X), strict=True):
             assert a.tobytes() == b.tobytes()
+
+
+def test_all_instruction_sets_measure_columns_alike(monkeypatch):
+    X, y, w = table(n=500, d=11, weights=True)
+    X[:, 3] = 7.0  # centred, and otherwise left alone
+    found = []
+    for name in SETS:
+        monkeypatch.setenv("MVENET_SIMD", name)
+        args = (strategy("warmup"), Architecture((2,), (2,)), Training())
+        found += [engine(X, y, weight, *args).networks for weight in (None, w)]
+    for nets, weight in zip(found, [None, w] * len(SETS), strict=True):
+        first = found[0] if weight is None else found[1]
+        for name in ("x_mean", "x_scale", "y_mean", "y_scale"):
+            assert getattr(nets, name).tobytes() == getattr(first, name).tobytes()
+        mean = np.average(X, axis=0, weights=weight)
+        std = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
+        np.testing.assert_allclose(nets.x_mean[0], mean, rtol=1e-13)
+        std[3] = 1.0
+        np.testing.assert_allclose(nets.x_scale[0], std, rtol=1e-13)
 
 
 def test_a_row_is_predicted_alike_wherever_it_stands(simd):
