@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import sys
 import threading
 import time
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -16,6 +19,7 @@ from mvenet import MVERegressor, MVERegressorCV, _distributed, fleet
 from mvenet.recipes import Stage
 
 distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
 
 SEARCH = {
     "strategy": "warmup",
@@ -120,6 +124,51 @@ def test_workers_that_would_give_other_numbers_are_told(client, monkeypatch):
         pytest.raises(RuntimeError, match=r"A worker has mvenet .* with avx.*set MVENET_SIMD"),
     ):
         MVERegressor(epochs=2, warmup_epochs=2).fit(*table())
+
+
+def test_workers_with_another_version_are_refused_by_name(client, tmp_path):
+    other = tmp_path / "mvenet-99.0.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: mvenet\nVersion: 99.0\n")
+    worker = next(iter(client.scheduler_info()["workers"]))
+    client.run(lambda: sys.path.insert(0, str(tmp_path)), workers=[worker])
+    try:
+        with (
+            joblib.parallel_config(backend="dask"),
+            pytest.raises(RuntimeError, match=rf"{worker} has mvenet 99\.0, but this is mvenet"),
+        ):
+            MVERegressor(epochs=2, warmup_epochs=2).fit(*table())
+    finally:
+        client.run(lambda: sys.path.remove(str(tmp_path)), workers=[worker])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits on files are POSIX's")
+def test_full_disks_at_the_workers_lose_nothing():
+    X, y = table()
+    here = MVERegressorCV(**SEARCH).fit(X, y)
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    at_once = {"distributed.worker.memory.target": 1e-9}  # whatever a worker keeps goes to its disk
+    with (
+        dask.config.set(at_once),
+        distributed.LocalCluster(**options) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        assert set(client.run(fill_the_disk).values()) == {errno.EFBIG}
+        with joblib.parallel_config(backend="dask"):
+            there = MVERegressorCV(**SEARCH).fit(X, y)
+    assert_same(here, there)
+
+
+def fill_the_disk(dask_worker):
+    """Let no file grow from now on, and tell what comes of trying."""
+    import resource
+
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        Path(dask_worker.local_directory, "a file").write_text("a word")
+    except OSError as error:
+        return error.errno
 
 
 def test_units_keep_what_shares_a_warm_up_together_and_weigh_alike():

@@ -191,6 +191,7 @@ def _on_dask(
 
     from distributed import as_completed
 
+    _check_versions(workers.client)
     waiting = set(range(len(tasks)))
     for attempt in range(1, ATTEMPTS + 1):
         futures: dict[Any, int] = {}
@@ -210,6 +211,18 @@ def _on_dask(
             time.sleep(1.0)  # until Dask has noticed, and started another
         finally:
             workers.client.cancel(list(futures))
+
+
+def _check_versions(client: Any) -> None:
+    """Refuse workers with another mvenet, or none: they might not understand what they are sent."""
+    here = version("mvenet")
+    for worker, there in client.run(version, "mvenet", on_error="return").items():
+        if there != here:
+            found = f"mvenet {there}" if isinstance(there, str) else "no mvenet"
+            raise RuntimeError(
+                f"The worker at {worker} has {found}, but this is mvenet {here}: install the same "
+                "version everywhere."
+            )
 
 
 def _put_together(units: list[list[int]], parts: list[fleet.Fleet]) -> fleet.Fleet:
