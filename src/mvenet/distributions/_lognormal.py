@@ -8,11 +8,11 @@ from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import erf, ndtr
 
 from mvenet.distributions._checks import FloatArray
 from mvenet.distributions._interface import Distribution
 from mvenet.distributions._normal import NormalMixture
+from mvenet.distributions._special import erf, ndtr
 
 
 @final

@@ -16,7 +16,6 @@ from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import erf, ndtr, ndtri
 
 from mvenet.distributions._checks import (
     FloatArray,
@@ -28,6 +27,7 @@ from mvenet.distributions._checks import (
     real,
 )
 from mvenet.distributions._interface import Distribution
+from mvenet.distributions._special import erf, ndtr, ndtri
 
 _SQRT_2PI = math.sqrt(2.0 * math.pi)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)

@@ -174,9 +174,15 @@ class Encoding:
         """All blocks side by side, the numbers without gaps first."""
         if self.imputer_ is not None:
             gaps = np.isnan(numbers)
-            filled = np.where(gaps, self.imputer_.statistics_, numbers)
-            blocks = [filled, gaps[:, self.imputer_.indicator_.features_], *blocks]
-        return np.ascontiguousarray(np.hstack(blocks), dtype=np.float64)
+            blocks = [numbers, gaps[:, self.imputer_.indicator_.features_], *blocks]
+        made = np.empty((len(numbers), sum(block.shape[1] for block in blocks)))
+        end = 0
+        for block in blocks:
+            start, end = end, end + block.shape[1]
+            made[:, start:end] = block
+        if self.imputer_ is not None:
+            np.copyto(made[:, : numbers.shape[1]], self.imputer_.statistics_, where=gaps)
+        return made
 
     def _require_fitted(self) -> None:
         """What a model file holds is fitted; an encoder looks whether it is."""

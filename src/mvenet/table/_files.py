@@ -180,6 +180,7 @@ def write_columnar(parts: Iterator[pl.DataFrame], place: Path, ending: str) -> i
     return done
 
 
+_NOTHING = re.compile(rb"[\r\n]*")
 _PLAIN_NUMBER = r"\s*[-+]?\d+(?:[eE][-+]?\d+)?\s*"
 
 
@@ -273,9 +274,10 @@ def _blocks(stream: io.BufferedReader, found: Format, path: str) -> Iterator[byt
         if not skipped and (last or len(rest) >= found.header_bytes):
             rest, skipped = rest[found.header_bytes :], True
         cut = len(rest) if last else _last_row_end(rest)
-        if skipped and rest[:cut].strip(b"\r\n"):
-            yield rest[:cut]
-        rest = rest[cut:] if skipped else rest
+        if skipped:
+            block, rest = rest[:cut], rest[cut:]
+            if not _NOTHING.fullmatch(block):
+                yield block
         if last:
             return
 
@@ -296,16 +298,24 @@ def _rows(block: bytes, found: Format, path: str, line: int) -> pl.DataFrame:
     schema = dict.fromkeys(found.names, pl.String())
     if not block:
         return pl.DataFrame(schema=schema)
-    separator = found.separator.encode()
-    odd = b"\n\n" in block or b"\n\r\n" in block or block[:1] in b"\r\n"
-    odd = odd or (b' "' in block and re.search(re.escape(separator) + b' +"', block) is not None)
-    if not odd:
+    separator = re.escape(found.separator.encode())
+    if b'"' not in block or re.search(separator + b' +"', block) is None:
         try:
-            return pl.read_csv(block, has_header=False, separator=found.separator, schema=schema)
+            frame = pl.read_csv(block, has_header=False, separator=found.separator, schema=schema)
         except pl.exceptions.PolarsError as error:
             if "utf-8" in str(error):
                 raise _foreign_letters(found, path, error) from error
+        else:
+            if not _has_blank_lines(block, frame):
+                return frame
     return _careful_rows(block, found, path, line)
+
+
+def _has_blank_lines(block: bytes, frame: pl.DataFrame) -> bool:
+    """Whether polars made rows of lines that hold nothing: of those all cells are missing."""
+    if not frame[:, -1].null_count() and block[:1] not in b"\r\n":
+        return False  # most files: a look at every byte would take as long as parsing them
+    return block[:1] in b"\r\n" or b"\n\n" in block or b"\n\r\n" in block
 
 
 def _careful_rows(block: bytes, found: Format, path: str, line: int) -> pl.DataFrame:

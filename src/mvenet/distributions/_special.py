@@ -1,0 +1,29 @@
+"""The normal distribution's functions, from SciPy when first needed: its import takes a while.
+
+A prediction of mean and standard deviation does without.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def erf(x: Any) -> Any:
+    """The error function."""
+    import scipy.special
+
+    return scipy.special.erf(x)
+
+
+def ndtr(x: Any) -> Any:
+    """The standard normal's distribution function."""
+    import scipy.special
+
+    return scipy.special.ndtr(x)
+
+
+def ndtri(p: Any) -> Any:
+    """The standard normal's quantile function."""
+    import scipy.special
+
+    return scipy.special.ndtri(p)
