@@ -1,11 +1,11 @@
-"""How long the command takes: its help, a fit with search and report, a million predictions.
+"""How long the command takes: its start, a fit with search and report, a million predictions.
 
     python benchmarks/command.py [--rows 1000000] [--repeats 3]
 
 Everything runs as a user types it, in processes of their own; memory is the most that a process
 held. polars reads and writes the same file as the measure of what a million rows cost anyway. What
-a prediction consists of is measured once more, one step after the other: the command reads, asks
-the networks and writes at the same time.
+a prediction consists of is measured once more, one step after the other, which the command does at
+the same time; what it takes besides the networks is told beside polars, too.
 """
 
 from __future__ import annotations
@@ -50,59 +50,65 @@ def _make(rows: int, columns: int, place: Path) -> None:
     table(rows, columns).write_csv(place)
 
 
-def run(*words: object) -> tuple[float, float]:
-    """Seconds and megabytes of one process."""
+def run(*words: object) -> tuple[float, float, float]:
+    """Seconds, the processor's seconds and megabytes of one process."""
     start = time.perf_counter()
     process = subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         sys.exit(f"{' '.join(map(str, words))} failed")
-    return time.perf_counter() - start, usage.ru_maxrss / 1024
+    seconds = time.perf_counter() - start
+    return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
-def told(name: str, measured: list[tuple[float, float]]) -> float:
+def told(name: str, measured: list[tuple[float, float, float]]) -> float:
     """Print median and range, and return the median's seconds."""
-    seconds, megabytes = zip(*measured, strict=True)
+    seconds, busy, megabytes = zip(*measured, strict=True)
     middle = statistics.median(seconds)
     print(
-        f"{name:48s} {middle:7.2f} ({min(seconds):.2f} to {max(seconds):.2f}) s, "
-        f"{max(megabytes):,.0f} MB",
+        f"{name:44s} {middle:7.2f} ({min(seconds):.2f} to {max(seconds):.2f}) s, "
+        f"{min(busy):.2f} s of processors, {max(megabytes):,.0f} MB",
         flush=True,
     )
     return middle
 
 
-def stages(model: Path, data: Path, out: Path) -> None:
-    """Print how long reading, encoding, asking the networks and writing take by themselves."""
+def stages(model: Path, data: Path, out: Path) -> dict[str, float]:
+    """Seconds of reading, encoding, asking the networks and writing by themselves."""
     start = time.perf_counter()
     from mvenet import persistence
     from mvenet import table as tables
 
-    loaded = persistence.load(model)
-    clock, told = [time.perf_counter()], {"import and load": time.perf_counter() - start}
+    encoding, predictor = persistence.load_to_predict(model)
+    clock, took = [time.perf_counter()], {"import and load": time.perf_counter() - start}
 
     def done(name: str) -> None:
         now = time.perf_counter()
-        told[name] = told.get(name, 0.0) + now - clock[0]
+        took[name] = took.get(name, 0.0) + now - clock[0]
         clock[0] = now
 
     with out.open("wb") as file:
-        for part in tables.chunks(data, loaded[0].named("number")):
+        for part in tables.chunks(data, encoding.named("number")):
             done("read")
-            X = loaded[0].transform(part.values)
+            X = encoding.transform(part.values)
             done("encode")
-            mean, std = loaded[-1].predict(X, return_std=True)
+            mean, std = predictor.predict(X, return_std=True)
             done("networks")
             tables.write(part.shown.with_columns(mean=mean, std=std), file, header=part.first == 0)
             done("write")
-    print(", ".join(f"{name} {seconds:.2f} s" for name, seconds in told.items()), flush=True)
+    return took
 
 
-def apart(model: Path, data: Path, out: Path) -> None:
-    """The same in a process of its own."""
-    process = multiprocessing.get_context("spawn").Process(target=stages, args=(model, data, out))
-    process.start()
-    process.join()
+def parts(model: Path, data: Path, out: Path, whole: float, polars: float) -> None:
+    """Print the stages, from a process of their own, and what is left without the networks."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        took = pool.apply(stages, (model, data, out))
+    print("   one after the other:", *(f"{name} {took[name]:.2f} s," for name in took))
+    besides = sum(took.values()) - took["networks"]
+    print(
+        f"   {whole / polars:.2f} times polars; all but the networks {besides / polars:.2f} times",
+        flush=True,
+    )
 
 
 def main() -> None:
@@ -122,8 +128,12 @@ def main() -> None:
         print(f"the report has {(folder / 'r.html').stat().st_size / 1e6:.2f} MB")
         # Five networks by the rule of thumb: what takes the time is the file.
         run(COMMAND, "fit", small, "--target", "y", "-o", model, "--no-search", "--members", 5)
-        few = (COMMAND, "predict", model, small, "-o", folder / "few.csv")
-        told("predict 1,000 × 13", [run(*few) for _ in range(given.repeats)])
+        ten = folder / "ten.csv"
+        make(10, 12, ten)
+        short = {"predict": (ten, "-o", folder / "few.csv"), "evaluate": (ten,), "info": ()}
+        for command, more in short.items():
+            few = (COMMAND, command, model, *more)
+            told(f"{command}, of ten rows at most", [run(*few) for _ in range(given.repeats)])
         make(given.rows, 12, large)  # thirteen columns with y, which stays as it is
         predict = (COMMAND, "predict", model, large, "-o", folder / "out.csv")
         pairs = [
@@ -131,16 +141,14 @@ def main() -> None:
             for _ in range(given.repeats)
         ]
         rows = f"{given.rows:,} × 13"
-        told(f"polars reads and writes {rows}", [a for a, _ in pairs])
-        told(f"predict {rows}", [b for _, b in pairs])
-        ratios = sorted(b[0] / a[0] for a, b in pairs)
-        print(f"ratio {statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
-        apart(model, large, folder / "out.csv")
+        polars = told(f"polars reads and writes {rows}", [a for a, _ in pairs])
+        whole = told(f"predict {rows}", [b for _, b in pairs])
+        parts(model, large, folder / "out.csv", whole, polars)
         with_interval = run(*predict, "--interval", 0.9)
         told(f"predict {rows} --interval 0.9", [with_interval])
         searched = (COMMAND, "predict", found, large, "-o", folder / "out.csv")
-        told(f"predict {rows}, what a search found", [run(*searched)])
-        apart(found, large, folder / "out.csv")
+        whole = told(f"predict {rows}, what a search found", [run(*searched)])
+        parts(found, large, folder / "out.csv", whole, polars)
         as_parquet = (COMMAND, "predict", model, large, "-o", folder / "out.parquet")
         told(f"predict {rows} to Parquet", [run(*as_parquet)])
         make(3 * given.rows, 12, large)
