@@ -200,8 +200,11 @@ def _on_dask(
             sent = workers.client.scatter(work, broadcast=True, hash=False)
             for i in sorted(waiting):
                 futures[workers.client.submit(_train_unit, sent, tasks[i], pure=False)] = i
-            for future in as_completed(futures):  # type: ignore[no-untyped-call]
-                trained = future.result()
+            # Fetched as soon as it is there: with its worker it would be lost.
+            done = as_completed(futures, with_results=True)  # type: ignore[no-untyped-call]
+            for future, trained in done:
+                if isinstance(trained, CancelledError):
+                    raise trained
                 waiting.discard(futures[future])
                 yield futures[future], trained
             return
