@@ -54,17 +54,18 @@ Key = tuple[str, str, float, float]
 
 @dataclass(frozen=True)
 class Candidate:
-    """Cosine from `rate`; in each stage so many epochs, within so many gradient steps."""
+    """Cosine from `rate`, perhaps after a ramp; so many epochs a stage, within so many steps."""
 
     rate: float
     warmup: tuple[int, int, int]  # epochs, least and most steps
     joint: tuple[int, int, int]
+    ramp: bool = False
 
     def __str__(self) -> str:
         stages = (
             f"{epochs} ({low:,} to {high:,})" for epochs, low, high in (self.warmup, self.joint)
         )
-        return f"{self.rate:g}: {' + '.join(stages)}"
+        return f"{self.rate:g}: {' + '.join(stages)}" + (", ramps" if self.ramp else "")
 
     def __call__(self, n: int) -> dict[str, Any]:
         """Settings for a training set of n rows."""
@@ -74,6 +75,7 @@ class Candidate:
         return {
             **recipes.DEFAULT,
             "learning_rate": self.rate,
+            "schedule": "ramp-cosine" if self.ramp else "cosine",
             "warmup_epochs": warmup,
             "epochs": joint,
         }
@@ -86,6 +88,7 @@ CANDIDATES = tuple(
     for joint in ((60, 2000, 300_000), (120, 4000, 300_000), (240, 4000, 300_000))
     for rate in (5e-3, 1e-2)
 )
+CANDIDATES += (Candidate(1e-2, WARMUP, (240, 4000, 300_000), ramp=True),)
 RECIPES: dict[str, Any] = {"PAPER": lambda n: recipes.PAPER, **{str(c): c for c in CANDIDATES}}
 
 

@@ -74,6 +74,18 @@ def test_without_a_warm_up_the_sine_is_lost_and_with_it_found():
     assert np.median(errors[1]) > 0.1, errors
 
 
+def test_the_second_stage_keeps_what_the_first_has_learned():
+    # With a learning rate that is full from the first step, 16 of 26 starts did, with a rise 24.
+    sample = datasets.sine(random_state=2)
+    model = MVERegressor(
+        hidden_mean=(40, 20, 20), hidden_var=(40, 20, 20), activation="silu", learning_rate=5e-3,
+        warmup_epochs=2000, epochs=2000, reg_mean=0.0, reg_var=0.0, n_members=10, random_state=2,
+    )  # fmt: skip
+    means, _ = model.fit(sample.X, sample.y).networks_.predict(sample.X)
+    errors = np.sqrt(np.mean((means - sample.mean) ** 2, axis=1))
+    assert (errors < 0.05).sum() >= 7, errors
+
+
 def heteroscedastic(n, rng):
     X = rng.uniform(-1, 1, (n, 4))
     noisy = X[:, 1] > 0

@@ -50,7 +50,7 @@ DEFAULT: Mapping[str, Any] = MappingProxyType(
         "epochs": "auto",
         "warmup_epochs": "auto",
         "learning_rate": 1e-2,
-        "schedule": "cosine",
+        "schedule": "ramp-cosine",
     }
 )
 """What :class:`mvenet.MVERegressor` does: the shortest recipe that measured as good as PAPER."""

@@ -68,9 +68,10 @@ class MVERegressor(NetworkRegressor):
         Rows in a gradient step.
     learning_rate : float, default=1e-2
         Of Adam, at the start of each stage.
-    schedule : {"cosine", "ramp-cosine", "constant"}, default="cosine"
-        Within each stage, the learning rate falls to zero along half a cosine; does so after
-        rising from zero over the first twentieth of the steps; or stays.
+    schedule : {"ramp-cosine", "cosine", "constant"}, default="ramp-cosine"
+        Within each stage, the learning rate rises from zero over the first twentieth of the steps
+        and falls to zero along half a cosine; falls from the start; or stays. Without the rise, the
+        second stage may undo what the first has learned.
     clip_value : float or None, default=5.0
         Limit on each element of the gradient.
     n_members : int, default=1

@@ -74,7 +74,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
     epochs, warmup_epochs : int or "auto", default="auto"
     batch_size : int, default=32
     learning_rate : float, default=1e-3
-    schedule : {"cosine", "ramp-cosine", "constant"}, default="cosine"
+    schedule : {"ramp-cosine", "cosine", "constant"}, default="ramp-cosine"
     clip_value : float or None, default=5.0
     n_members : int, default=1
         A deep ensemble. Copies of a module are told to ``reset_parameters``, layer by layer.
@@ -146,7 +146,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
     warmup_epochs: int | str = setting(at_least(1, 10**8), choice("auto"), default="auto")
     batch_size: int = setting(at_least(1, 2**31 - 1), default=32)
     learning_rate: float = setting(POSITIVE, default=1e-3)
-    schedule: str = setting(choice(*SCHEDULES), default="cosine")
+    schedule: str = setting(choice(*SCHEDULES), default="ramp-cosine")
     clip_value: float | None = setting(POSITIVE, None, default=5.0)
     n_members: int = setting(at_least(1), default=1)
     early_stopping: bool = setting("boolean", default=False)
