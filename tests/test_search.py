@@ -63,7 +63,12 @@ def fast(**settings):
 
 
 def stages_of(reg_mean, reg_var):
-    common = {"learning_rate": 0.02, "schedule": "ramp-cosine", "reg_mean": reg_mean, "reg_var": reg_var}
+    common = {
+        "learning_rate": 0.02,
+        "schedule": "ramp-cosine",
+        "reg_mean": reg_mean,
+        "reg_var": reg_var,
+    }
     return (
         recipes.Stage("warmup", WARMUP, **common),
         recipes.Stage("joint", EPOCHS, init_var_bias=True, **common),
