@@ -1,10 +1,16 @@
-"""Python in a process of its own."""
+"""Python in a process of its own, and what can do without one."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
+import runpy
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 
@@ -19,3 +25,49 @@ def python(code: str, *arguments: Any, flags: tuple[str, ...] = (), **options: A
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def script(path: Path, *arguments: Any) -> subprocess.CompletedProcess[str]:
+    """What ``python path arguments`` does, in this process, which has imported all before."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    before = sys.argv
+    sys.argv = [str(path), *map(str, arguments)]
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            runpy.run_path(str(path), run_name="__main__")
+    except SystemExit as left:
+        code = left.code or 0
+        if isinstance(code, str):  # what sys.exit prints
+            err.write(f"{code}\n")
+            code = 1
+    finally:
+        sys.argv = before
+        if "matplotlib.pyplot" in sys.modules:
+            sys.modules["matplotlib.pyplot"].close("all")
+    return subprocess.CompletedProcess(str(path), code, out.getvalue(), err.getvalue())
+
+
+@contextlib.contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """Let no file grow beyond a size, as if the disk were full."""
+    import resource  # which Windows does not have
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@contextlib.contextmanager
+def somebody_else() -> Iterator[None]:
+    """Be a user without rights, if this is root, who may read and write anything."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)

@@ -167,9 +167,10 @@ import sklearn.utils._param_validation, sklearn.model_selection, sklearn.metrics
 
 def test_import_loads_nothing_that_is_optional():
     # scikit-learn itself looks for some of these; what counts is what we add.
-    code = "before = set(sys.modules)\nfrom mvenet import *\nprint(*set(sys.modules) - before)"
+    code = "before = set(sys.modules)\nfrom mvenet import *\nimport mvenet.onnx, mvenet.plots\n"
+    code += "print(*set(sys.modules) - before)"
     loaded = set(python(f"import sys\n{OUR_NEEDS}\n{code}", flags=STRICT).split())
-    assert "mvenet.regressor" in loaded
+    assert loaded >= {"mvenet.regressor", "mvenet.persistence", "mvenet.plots", "mvenet.onnx"}
     assert sorted({name.partition(".")[0] for name in loaded} & OPTIONAL) == []
 
 
@@ -177,7 +178,7 @@ def test_import_is_quick():
     clock = "time.process_time()"  # the processor's, whatever else it has to do
     code = f"start = {clock}\nimport mvenet\nprint({clock} - start)"
     code = f"import time\n{OUR_NEEDS}\n{code}"
-    assert min(float(python(code, flags=STRICT)) for _ in range(2)) < 0.5
+    assert any(float(python(code, flags=STRICT)) < 0.5 for _ in range(3))
 
 
 def test_at_most_twelve_public_names():

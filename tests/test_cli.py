@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import full_disk
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -25,7 +26,7 @@ pytest.importorskip("skops")
 pytest.importorskip("rich")
 
 import mvenet  # noqa: E402
-from mvenet import _wording, cli, comparison, persistence, predictive, workflow  # noqa: E402
+from mvenet import _wording, cli, comparison, fleet, persistence, predictive, workflow  # noqa: E402
 from mvenet.cli import _demo, _doctor  # noqa: E402
 from mvenet.table import _files  # noqa: E402
 
@@ -452,17 +453,23 @@ def test_bad_tables_for_fit(run, here, case):
 
 
 @pytest.mark.parametrize("options", [[], ["--calibrate"], ["--members", "2"]], ids=str)
-def test_ctrl_c_in_a_search_keeps_the_best_model(run, here, options):
-    houses(80).to_csv("houses.csv", index=False)
-    command = ["fit", "houses.csv", "--target", "price", "-o", "kept.mve", "--json", *options]
-    fleets = "2" if "--members" in options else "3"  # the first that a model can do without
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, fleets, *command],
-        capture_output=True, text=True, check=False, timeout=900,
-    )  # fmt: skip
-    assert done.returncode == 128 + signal.SIGINT and done.stderr == ""
-    assert "Stopped before all was tried" in json.loads(done.stdout)["notes"][0]
-    run("predict", "kept.mve", "houses.csv", "-o", "out.csv")
+def test_ctrl_c_in_a_search_keeps_the_best_model(run, here, options, monkeypatch):
+    wanted = 2 if "--members" in options else 3  # the first that a model can do without
+    train, fleets = fleet.train, []
+
+    def interrupted(*args, **kwargs):
+        fleets.append(1)
+        if len(fleets) == wanted:
+            signal.raise_signal(signal.SIGINT)
+        return train(*args, **kwargs)
+
+    monkeypatch.setattr(fleet, "train", interrupted)
+    monkeypatch.setattr(workflow, "PENALTIES", (1e-3, 1e-2))
+    houses(30).to_csv("houses.csv", index=False)
+    ran = run("fit", "houses.csv", "--target", "price", "-o", "kept.mve", "--json", *options)
+    assert ran.code == 128 + signal.SIGINT and ran.err == ""
+    assert "Stopped before all was tried" in json.loads(ran.out)["notes"][0]
+    assert run("predict", "kept.mve", "houses.csv", "-o", "out.csv").code == 0
 
 
 BAD_NEW = {
@@ -579,42 +586,25 @@ def test_missing_packages_are_told_before_the_work(run, here, monkeypatch, packa
 
 # --- a full disk, Ctrl-C, a terminal -------------------------------------------------------------
 
-FULL_DISK = """
-import resource, sys
-from mvenet import cli
-resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-for line in sys.stdin:
-    sys.argv = ["mvenet", *line.split()]
-    try:
-        cli.main()
-    except SystemExit as left:
-        print("code", left.code, file=sys.stderr)
-"""
 
-
-def test_a_full_disk_leaves_the_old_file(here):
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("old.csv", "predict houses.mve long.csv -o old.csv -q"),
+        ("old.mve", "fit houses.csv --target price -o old.mve -q --no-search --members 2"),
+        ("old.html", "evaluate houses.mve houses.csv --report old.html -q"),
+        ("old.onnx", "export houses.mve old.onnx -q"),
+    ],
+)
+def test_a_full_disk_leaves_the_old_file(run, here, name, command):
     houses(1000).to_csv("long.csv", index=False)
-    olds = ["old.csv", "old.mve", "old.html", "old.onnx"]
-    for name in olds:
-        (here / name).write_bytes(b"precious")
+    (here / name).write_bytes(b"precious")
     before = sorted(os.listdir())
-    commands = [
-        "predict houses.mve long.csv -o old.csv -q",
-        "fit houses.csv --target price -o old.mve -q --no-search --members 2",
-        "evaluate houses.mve houses.csv --report old.html -q",
-        "export houses.mve old.onnx -q",
-    ]
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", FULL_DISK],
-        input="\n".join(commands), capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    lines = done.stderr.splitlines()
-    assert done.stdout == "" and len(lines) == 2 * len(commands), done.stderr
-    for name, error, code in zip(olds, lines[::2], lines[1::2], strict=True):
-        assert re.search(rf"^Error: .*{name}' cannot be written \(File too large\): .*space", error)
-        assert code == "code 1"
-        assert (here / name).read_bytes() == b"precious"
-    assert sorted(os.listdir()) == before
+    with full_disk(20_000):
+        ran = run(*command.split())
+    assert ran.code == 1
+    assert re.search(rf"{name}' cannot be written \(File too large\): .*space", ran.told())
+    assert (here / name).read_bytes() == b"precious" and sorted(os.listdir()) == before
 
 
 INTERRUPTED = """

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import script
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 NOTEBOOK = EXAMPLES[0].with_name("8_cars.ipynb")
@@ -26,20 +24,13 @@ SHOWN = {
 }
 
 
-def run(path, folder):
-    environment = {**os.environ, "MPLBACKEND": "Agg"}
-    return subprocess.run(
-        [sys.executable, "-W", "error", str(path)],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=900,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_it_runs_and_ends_in_something_visible(path, tmp_path):
+def test_it_runs_and_ends_in_something_visible(path, tmp_path, monkeypatch):
     for package in NEEDS.get(path.stem, ()):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"needs {package}")
-    done = run(path, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = script(path)
     assert done.returncode == 0, done.stderr
     shown = SHOWN[path.stem]
     if shown.endswith((".png", ".onnx")):
@@ -51,13 +42,14 @@ def test_it_runs_and_ends_in_something_visible(path, tmp_path):
         check(done.stdout)
 
 
-def test_the_notebook_runs(tmp_path):
+def test_the_notebook_runs(tmp_path, monkeypatch):
     for package in ("polars", "jinja2", "matplotlib"):
         pytest.importorskip(package)
     cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     (tmp_path / "cells.py").write_text("\n".join(code), encoding="utf-8")
-    done = run(tmp_path / "cells.py", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = script(tmp_path / "cells.py")
     assert done.returncode == 0, done.stderr
     assert "origin         category   3 levels" in done.stdout and "low_90" in done.stdout
     assert (tmp_path / "cars.html").stat().st_size < 3e6

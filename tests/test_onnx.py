@@ -21,7 +21,6 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from onnx.reference import ReferenceEvaluator
-from processes import python
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
@@ -481,5 +480,3 @@ def test_without_onnx(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r'pip install "mvenet\[onnx\]"'):
         export(model, tmp_path / "model.onnx")
-    code = "import sys; sys.modules['onnx'] = None; import mvenet.onnx"
-    python(code)

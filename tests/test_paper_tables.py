@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import processes
 import pytest
 from scipy import stats
 
@@ -31,8 +31,7 @@ needs_data = pytest.mark.skipif(not have_data(), reason="needs the data sets (MV
 
 
 def script(name, *arguments):
-    command = [sys.executable, str(PAPER / name), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=900)
+    return processes.script(PAPER / name, *arguments)
 
 
 @pytest.fixture

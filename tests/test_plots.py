@@ -11,7 +11,6 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from processes import python
 from scipy import stats
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -189,11 +188,6 @@ def test_a_title_stands_free(ensemble):
     display.figure_.draw_without_rendering()
     boxes = display.ax_.get_window_extent(), display.ax_.get_legend().get_window_extent()
     assert not any(title.get_window_extent().overlaps(box) for box in boxes)
-
-
-def test_import_is_light():
-    code = "import sys, mvenet.plots; print('matplotlib' in sys.modules)"
-    assert python(code, flags=("-W", "error")) == "False\n"
 
 
 def test_without_matplotlib(monkeypatch):

@@ -690,7 +690,7 @@ def test_columns_of_very_different_scale_and_offset():
 # --- statistics ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
 @pytest.mark.parametrize(
     ("estimator", "n"), [(MVERegressor, 5000), (partial(MVERegressorCV, cv=5), 500)]
 )

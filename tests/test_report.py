@@ -79,13 +79,11 @@ def pages(fitted):
         "folds": rendered(fit(table(), search=True, members=1, holdout=0)),
         "one feature": rendered(fit(narrow)),
         "one row": rendered(fit(narrow[:4], holdout=0.2)),
-        "tiny": rendered(fit(table(scale=1e-9))),
-        "huge": rendered(fit(table(scale=1e12))),
         "same": rendered(fit(narrow.assign(price=1.0))),
         "script": rendered(fit(table(target=SCRIPT[:-1]), SCRIPT[:-1])),
         "long": rendered(fit(narrow.rename(columns={"price": LONG}), LONG), source=LONG),
-        "dollar": rendered(fit(narrow.rename(columns={"price": "US$ 1_0^2 $x"}), "US$ 1_0^2 $x")),
-        "other letters": rendered(fit(narrow.rename(columns={"price": "価格"}), "価格")),
+        "tiny": rendered(fit(table(scale=1e-9, target="US$ 1_0^2 $x"), "US$ 1_0^2 $x")),
+        "huge": rendered(fit(table(scale=1e12, target="価格"), "価格")),
     }
     evaluation = workflow.evaluate(fitted.model, table(120))
     made["evaluate"] = report.render(fitted.model, evaluation, source="test.csv")
