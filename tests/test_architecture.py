@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import inspect
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from processes import python
 
 import mvenet
 
-SOURCE = Path(__file__).parents[1] / "src" / "mvenet"
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "mvenet"
 LEVELS = {
     # arrays only
     "distributions": 0,
@@ -153,6 +155,27 @@ def test_no_import_goes_in_a_circle():
 
     for name in graph:
         visit(name, [])
+
+
+def test_the_map_for_contributors_is_that_of_the_house():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = page.partition("| level | modules |")[2].partition("\n\n")[0]
+    named = re.findall(r"`(\w+)/?`", re.sub(r"\([^)]*\)", "", rows))  # without the explanations
+    assert sorted(named) == sorted(set(LEVELS) - {"", "__main__"})
+    for module, name in re.findall(r"`(\w+)\.([A-Z]\w+)`", page):
+        assert hasattr(importlib.import_module(f"mvenet.{module}"), name), f"{module}.{name}"
+
+
+def test_pages_agree_on_the_oldest_compilers():
+    pages = [
+        ROOT / "CMakeLists.txt",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "docs" / "troubleshooting.md",
+    ]
+    found = [
+        re.findall(r"\b(GCC|Clang) (\d+)", page.read_text(encoding="utf-8"))[:2] for page in pages
+    ]
+    assert found == 3 * [[("GCC", "12"), ("Clang", "15")]]
 
 
 # --- the public face -----------------------------------------------------------------------------

@@ -559,6 +559,7 @@ def test_some_members_diverge():
         if kept == 6:
             assert not caught
             continue
+        assert set(model.history_["member"]) == set(range(kept))  # of those that are left
         [warning] = caught
         assert warning.category is ConvergenceWarning
         assert str(warning.message).startswith(f"{6 - kept} of 6 members diverged and were left")
