@@ -417,19 +417,25 @@ def test_what_the_model_knows_more_than_its_judges_is_measured():
     rng = np.random.default_rng(0)
     n = 200_000
     y, common, more = rng.normal(size=(3, n)) * np.array([[1.0], [0.6], [0.5]])
-    own = 0.4 * rng.normal(size=(3, n))  # differs from start to start
+    own = 0.4 * rng.normal(size=(4, n))  # differs from start to start
     rows = np.arange(n)
     folds = [(rows[rows % 5 != f], rows[rows % 5 == f]) for f in range(5)]
     left = Evidence(Table(np.zeros((n, 1)), y, None, rows), folds, log=False)
     growth = np.log(5 / 4) / np.log(4 / 3)
     judges = _final._Judges(left, {}, growth)
-    gain = judges._gain(common + own[0], common + more + own[1:], np.full(n, 3.0))
+    gain = judges._gain(common + own[0], common + more + own[2:], np.full(n, 3.0))
     first, further = 1 + 0.36 + 0.16, 1 + 0.36 + 0.25 + 0.16
     assert_allclose(gain.known, np.sqrt(first / further) ** growth, rtol=0.01)
     assert_allclose(gain.random, 0.16 / further, rtol=0.05)
     assert gain.rows == n
     assert_allclose(gain.factor(1), gain.known, rtol=1e-3)
     assert gain.known * np.sqrt(1 - gain.random) < gain.factor(10) < gain.factor(2) < gain.known
+    # Judges that are averages of two starts are better already: there is less to gain.
+    twice = common + own[:2].mean(axis=0)
+    averages = judges._gain(twice, common + more + own[2:], np.full(n, 3.0), 0.5)
+    assert_allclose(averages.factor(2), gain.known, rtol=0.01)
+    share = np.sqrt((1 - 0.9 * gain.random) / (1 - 0.5 * gain.random))
+    assert_allclose(averages.factor(10), gain.known * share, rtol=0.01)
     nothing = judges._gain(common, np.array([common, common]), np.full(n, 3.0))
     assert nothing.factor(4) == 1.0
 

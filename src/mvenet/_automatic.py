@@ -201,10 +201,9 @@ def search(plan: AutomaticPlan, threads: int) -> Fitting[Result]:
     final = Final(noises)
     if chosen and plan.effort.starts and not stop.pressed:
         tables = {encoded: plan.tables[left.log, encoded] for encoded in (False, True)}
-        least = plan.effort.starts
         with stop:
             final = yield from _final.train(
-                chosen, blend, mixed, noises, left, tables, plan.folds, least, plan.entropy
+                chosen, blend, mixed, noises, left, tables, plan.folds, plan.effort, plan.entropy
             )
 
     rmse = [left.rmse(mean) for mean in [*predicted, *(g.mean for g in on_blend)]]

@@ -140,7 +140,8 @@ class Effort:
 
     Families for the scale; for the mean; for the mean if weak penalties were best (or, if
     ``eager``, in any case), tier by tier; and for the noise. What is chosen is trained on all rows
-    from so many ``starts``; if they are none, the folds' networks are the model.
+    from so many ``starts``, or more until chance has a smaller share in the squared error than
+    ``left_to_chance``; if they are none, the folds' networks are the model.
     """
 
     joint: tuple[Family, ...]
@@ -149,13 +150,25 @@ class Effort:
     noise: tuple[Family, ...] = ()
     eager: bool = False
     starts: int = 0
+    left_to_chance: float = 0.04
 
 
 EFFORTS = {
     "low": Effort(QUICK, MEANS, noise=NOISE[:1], starts=2),
-    "medium": Effort(JOINT, MEANS, tuple(_started(t, 2) for t in FURTHER), NOISE, starts=4),
+    "medium": Effort(JOINT, MEANS, FURTHER, NOISE, starts=4),
     "high": Effort(
         JOINT, _started(MEANS, 3), tuple(_started(t, 3) for t in FURTHER), NOISE, True, starts=10
     ),
 }
 WITHOUT_SEARCH = Effort(QUICK)
+FEW_ROWS = 5_000  # with fewer, starting more often takes seconds
+
+
+def effort_of(name: str, n: int) -> Effort:
+    """What a search of n rows trains."""
+    effort = EFFORTS[name]
+    if name != "medium" or n >= FEW_ROWS:
+        return effort
+    # Long trainings differ by chance: judged by one start alone, shares would go to luck.
+    twice = tuple(_started(tier, 2) for tier in effort.further)
+    return replace(effort, further=twice, left_to_chance=0.015)

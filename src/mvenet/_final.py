@@ -27,11 +27,10 @@ Array = NDArray[np.float64]
 Tables = Mapping[bool, Table]  # of plain columns and of encoded ones
 
 ENOUGH = 1_000  # rows that the folds with further judges leave out
-DOUBT = 300.0  # rows that speak for no difference
+DOUBT = 50.0  # rows that speak for no difference
 FARTHEST = 4.0  # standard deviations that an error counts at most
 NARROWEST = 0.5  # share of a standard deviation that remains at least
 MOST_STARTS = 10
-LEFT_TO_CHANCE = 0.015  # share of the squared error: with more, there are more starts
 
 
 @dataclass(frozen=True)
@@ -68,13 +67,13 @@ def train(
     left: Evidence,
     tables: Tables,
     folds: Folds,
-    least: int,
+    effort: Effort,
     entropy: Any,
 ) -> Fitting[Final]:
     """Train the chosen groups on all rows, and make the noises as narrow as that allows.
 
     ``blend`` are the groups with a share in the mean, and the shares; ``mixed`` those of the
-    noises; ``least`` is the number of starts if chance has little part in the error.
+    noises.
     """
     kinds = list(dict.fromkeys(_kind(group) for group in chosen))
     judging = yield _ask_judges(kinds, tables, folds, entropy)
@@ -82,7 +81,8 @@ def train(
     gains = judges.gains(blend, mixed, noises)
     weights = [noise.weights.sum() for noise in noises]
     random = float(np.average([gain.random for gain in gains], weights=weights))
-    starts = max(least, min(MOST_STARTS, int(np.ceil(random / LEFT_TO_CHANCE))))
+    starts = min(MOST_STARTS, int(np.ceil(random / effort.left_to_chance)))
+    starts = max(effort.starts, starts)
     trained = yield _ask_members(kinds, tables, starts, entropy)
     steps = sum(result.steps for result in (*judging, *trained))
     each = [trained[at : at + starts] for at in range(0, len(trained), starts)]
@@ -156,20 +156,29 @@ class Gain:
     known : float
         Its error as a share of theirs, since it knows more rows.
     random : float
-        Share of the squared error that differs from start to start.
+        Share of one start's squared error that differs from start to start.
     rows : int
         That tell it.
+    alone : float
+        How much of that the judges have: all if they started once, half if they are averages of two
+        starts.
     """
 
     known: float = 1.0
     random: float = 0.0
     rows: int = 0
+    alone: float = 1.0
 
     def factor(self, starts: int) -> float:
         """Typical error of an average over starts, as a share of the judges'."""
-        averaged = np.sqrt(1.0 - (1.0 - 1.0 / starts) * self.random)
+        averaged = _averaged(self.random, 1.0 / starts) / _averaged(self.random, self.alone)
         sure = self.rows / (self.rows + DOUBT)
         return float(np.clip((self.known * averaged) ** sure, NARROWEST, 1.0))
+
+
+def _averaged(random: float, alone: float) -> float:
+    """Typical error if so much of what differs from start to start is left."""
+    return float(np.sqrt(1.0 - (1.0 - alone) * random))
 
 
 @dataclass(frozen=True)
@@ -213,17 +222,17 @@ class _Judges:
     ) -> list[Gain]:
         """For each noise of a mixture."""
         change = sum((s * (self.means[_kind(g)] - g.mean) for g, s in blend), np.zeros((2, 1)))
-        found = []
+        alone, found = _alone(blend), []
         for group, noise in zip(mixed, noises, strict=True):
             if noise.weights.any():
                 fewer = self.means[_kind(group)] if noise.joint else group.mean + change
                 std = np.exp(noise.shape.applied(group.log_std))
-                found.append(self._gain(group.mean, fewer, std))
+                found.append(self._gain(group.mean, fewer, std, 1.0 if noise.joint else alone))
             else:
                 found.append(Gain())
         return found
 
-    def _gain(self, mean: Array, fewer: Array, std: Array) -> Gain:
+    def _gain(self, mean: Array, fewer: Array, std: Array, left_alone: float = 1.0) -> Gain:
         table = self.left.table
         rows = self.left.rows[np.isfinite(fewer[0][self.left.rows])]
         weight = None if table.weight is None else table.weight[rows]
@@ -237,5 +246,18 @@ class _Judges:
             return Gain()
         # The square of the error is a + b / starts, and is seen at one start and at two.
         random = 2.0 * (1.0 - (error(fewer.mean(axis=0)) / alone) ** 2)
-        known = (error(mean) / alone) ** self.growth
-        return Gain(known, float(np.clip(random, 0.0, 1.0)), len(rows))
+        random = float(np.clip(random, 0.0, 1.0))
+        known = (error(mean) / (alone * _averaged(random, left_alone))) ** self.growth
+        return Gain(known, random, len(rows), left_alone)
+
+
+def _alone(blend: Sequence[tuple[Group, float]]) -> float:
+    """Of what differs from start to start, how much is left where kinds started more than once.
+
+    As if the kinds differed alike: the squares of their groups' shares, against those of their own.
+    """
+    kinds: dict[Family, float] = {}
+    for group, share in blend:
+        kinds[_kind(group)] = kinds.get(_kind(group), 0.0) + share
+    squares = sum(share**2 for share in kinds.values())
+    return sum(share**2 for _, share in blend) / squares if squares else 1.0

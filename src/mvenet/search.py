@@ -15,7 +15,7 @@ from sklearn.model_selection import PredefinedSplit
 from mvenet import _automatic, _means, fleet
 from mvenet._combination import LeftOut, Verdict
 from mvenet._estimator import NetworkRegressor
-from mvenet._families import EFFORTS
+from mvenet._families import EFFORTS, effort_of
 from mvenet._folds import Folds, check_folds, folds_of
 from mvenet._plan import Fitting, Plan, Request, Round, Table
 from mvenet._settings import at_least, choice, setting, with_settings
@@ -217,7 +217,7 @@ n_iter_no_change, n_jobs, random_state, verbose
             self._chosen_means(table),
             entropy,
             target=self.target,
-            effort=EFFORTS[self.effort],
+            effort=effort_of(self.effort, len(table.rows)),
         )
 
     def _chosen_means(self, table: Table) -> tuple[Any, ...]:
