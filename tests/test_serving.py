@@ -10,6 +10,7 @@ import fuzz_persistence as fuzz
 import numpy as np
 import pytest
 from processes import python
+from sklearn.linear_model import BayesianRidge
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -20,6 +21,7 @@ from mvenet.persistence import load, load_to_predict, save
 pl = pytest.importorskip("polars")
 pytest.importorskip("skops")
 from mvenet import _serving  # noqa: E402
+from mvenet._evaluation import evaluate  # noqa: E402
 from mvenet.table import TableEncoder  # noqa: E402
 
 QUICK: dict[str, Any] = {"epochs": 3, "warmup_epochs": 3, "random_state": 0}
@@ -105,6 +107,18 @@ def test_commands_that_import_neither_scikit_learn_nor_what_it_brings(
     if command == "predict":
         names = pl.read_csv(tmp_path / "out.csv").columns
         assert names[-4:] == ["mean", "std", "low_90", "high_90"]
+
+
+def test_any_estimator_that_tells_a_std_may_follow_the_encoder() -> None:
+    frame = houses()
+    for between in ([], [StandardScaler()]):
+        model = make_pipeline(TableEncoder(target="price"), *between, BayesianRidge())
+        model.fit(frame.drop("price"), frame["price"].to_numpy())
+        mean, std = model.predict(frame, return_std=True)
+        told = _serving.predictions(model, frame.drop("price"), [0.9])
+        np.testing.assert_allclose(told["mean"], mean)
+        np.testing.assert_allclose((told["high_90"] - mean) / 1.6448536, std)
+        assert evaluate(model, frame).scores["rmse"] > 0
 
 
 def test_a_model_of_other_parts_is_loaded_whole(tmp_path: Path) -> None:

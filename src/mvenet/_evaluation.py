@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from mvenet import metrics
 from mvenet._conformal import Conformal
-from mvenet._serving import target_of
+from mvenet._serving import after_encoder, target_of
 from mvenet._wording import verdict
 from mvenet.distributions import Distribution
+from mvenet.predictive import predictive_distribution
 from mvenet.table import Drift, drifts, split_target
 
 if TYPE_CHECKING:
@@ -80,8 +81,9 @@ def evaluated(
     model: Model, X: pl.DataFrame, y: Array, rows: NDArray[Any], without: int = 0
 ) -> Evaluation:
     encoded = model[0].transform(X, rows)
-    dist = model[1].predict_dist(encoded)
-    return judge(y, dist, rows, without, _conformal(model[1], encoded))
+    estimator = after_encoder(model)
+    dist = predictive_distribution(estimator, encoded)
+    return judge(y, dist, rows, without, _conformal(estimator, encoded))
 
 
 def _conformal(estimator: Any, encoded: Array) -> dict[float, Array] | None:

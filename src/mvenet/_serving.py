@@ -11,13 +11,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mvenet._conformal import Conformal
+from mvenet._predictor import PredictsDistribution
 from mvenet._wording import percent
+from mvenet.predictive import predictive_distribution
 from mvenet.table import COLUMNAR, ahead, chunks, with_numbers, write, write_columnar
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
-    from mvenet._predictor import PredictsDistribution
     from mvenet.table._encoding import Encoding
     from mvenet.table._files import Progress
 
@@ -34,6 +35,11 @@ def target_of(model: Any) -> str:
             "Python."
         )
     return target
+
+
+def after_encoder(model: Model) -> Any:
+    """What a model of :func:`fit_table` does with encoded rows: an estimator, seldom a pipeline."""
+    return model[1] if len(model) == 2 else model[1:]
 
 
 def predictions(
@@ -65,10 +71,10 @@ def predictions(
     if taken:
         raise ValueError(f"The table has a column {taken[0]!r} already: rename it first.")
     encoded = model[0].transform(frame, rows)
-    estimator = model[1]
-    if len(names) == 2:
+    estimator = after_encoder(model)
+    if len(names) == 2 and isinstance(estimator, PredictsDistribution):
         return pl.DataFrame(dict(zip(names, estimator.predict(encoded, True), strict=True)))
-    dist = estimator.predict_dist(encoded)
+    dist = predictive_distribution(estimator, encoded)
     source = estimator.predict_interval if isinstance(estimator, Conformal) else None
     held = (source(encoded, v) if source else dist.interval(v) for v in intervals)
     ends = [end for both in held for end in both.T]
