@@ -78,7 +78,7 @@ template <class T> struct Prepared {
                 if (table.weight) rows[part].mean_weight = total / double(n);
                 continue;
             }
-            const std::ptrdiff_t stride = stride_of(table);
+            const std::ptrdiff_t stride = stride_of(table, n);
             pages[part].resize(std::size_t(n * stride));
             T* const x = pages[part].data();
             T* const y = x + table.columns;
@@ -101,13 +101,15 @@ template <class T> struct Prepared {
         }
     }
 
-    // Up to a quarter more, if then no row reaches into more lines of the cache than it must.
-    static std::ptrdiff_t stride_of(const Table& table) {
+    // Of a table that is not large up to a quarter more, if then no row reaches into more lines of
+    // the cache than it must.
+    static std::ptrdiff_t stride_of(const Table& table, std::int64_t n) {
         constexpr int line = 64 / int(sizeof(T));
         const std::ptrdiff_t least = table.columns + (table.weight ? 2 : 1);
         std::ptrdiff_t whole = 1;
         while (whole < least) whole += std::min<std::ptrdiff_t>(whole, line);
-        return whole <= least + least / 4 ? whole : least;
+        const bool large = n * whole * std::int64_t(sizeof(T)) > largest_copy;
+        return !large && whole <= least + least / 4 ? whole : least;
     }
     static bool all_of_them(const std::int64_t* index, std::int64_t n) {
         std::int64_t i = 0;

@@ -255,7 +255,7 @@ def test_float32_tables_are_taken_as_they_are():
 
 
 def test_large_frames_become_one_table_in_row_order():
-    X = np.random.default_rng(0).standard_normal((21_000, 101)).astype(np.float32)
+    X = np.random.default_rng(0).standard_normal((2_700, 101)).astype(np.float32)
     y = X[:, 0].astype(np.float64)
     names = [f"column {j}" for j in range(X.shape[1])]
     plain = pd.DataFrame(X, columns=names)

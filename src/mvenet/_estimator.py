@@ -185,7 +185,8 @@ def fit_until_stopped(estimator: Any, *args: Any, **options: Any) -> KeyboardInt
 def _at_the_floor(networks: fleet.Networks, table: Table) -> list[Warning]:
     """A warning if most standard deviations are the smallest that a network can predict."""
     some = table.rows[:: max(1, len(table.rows) // 500)]
-    if np.ptp(table.y[table.rows]) == 0:
+    y = table.y if table.weight is None else table.y[table.rows]
+    if np.ptp(y) == 0:
         return []  # no network could predict more
     _, stds = networks.predict(np.ascontiguousarray(table.X[some]))
     share = np.mean((stds / networks.y_scale[:, None]) ** 2 < 2 * fleet.VARIANCE_FLOOR)

@@ -15,7 +15,7 @@ from mvenet._plan import Table
 from mvenet._sklearn import check_sample_weight, rows_of
 
 LARGEST = 1e302  # sums and ranges of larger numbers overflow
-AT_ONCE = 2**21  # numbers of a frame that are converted together
+AT_ONCE = 2**18  # numbers of a frame that are converted together
 
 
 def precision(X: Any) -> Any:
