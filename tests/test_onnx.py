@@ -411,18 +411,18 @@ def test_not_fitted(model, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("path", "kind"),
+    ("path", "kind", "remedy"),
     [
-        ("absent/model.onnx", FileNotFoundError),
-        ("folder", IsADirectoryError),
-        ("file/model.onnx", FileNotFoundError),
-        ("n" * 300, OSError),
+        ("absent/model.onnx", FileNotFoundError, "make it, or choose another"),
+        ("folder", IsADirectoryError, "name a file in it"),
+        ("file/model.onnx", FileNotFoundError, "make it, or choose another"),
+        ("n" * 300, OSError, "choose another place"),
     ],
 )
-def test_bad_path_is_one_sentence(path, kind, tmp_path):
+def test_bad_path_is_one_sentence(path, kind, remedy, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
-    with pytest.raises(kind, match=r" cannot be written \(.*\): choose another place") as caught:
+    with pytest.raises(kind, match=rf" cannot be written \(.*\): {remedy}") as caught:
         export(fast().fit(X, Y), tmp_path / path)
     assert repr(str(tmp_path / path)) in str(caught.value) and "None" not in str(caught.value)
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["file", "folder"]
