@@ -104,9 +104,11 @@ def parts(model: Path, data: Path, out: Path, whole: float, polars: float) -> No
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         took = pool.apply(stages, (model, data, out))
     print("   one after the other:", *(f"{name} {took[name]:.2f} s," for name in took))
-    besides = sum(took.values()) - took["networks"]
+    file = took["read"] + took["encode"] + took["write"]
+    ratios = (whole / polars, (whole - took["networks"]) / polars, file / polars)
     print(
-        f"   {whole / polars:.2f} times polars; all but the networks {besides / polars:.2f} times",
+        "   {:.2f} times polars, {:.2f} less the networks; reading, encoding and writing {:.2f}"
+        " times".format(*ratios),
         flush=True,
     )
 
