@@ -150,16 +150,15 @@ def verdict(results: Results, tables: Sequence[str], score: Score) -> str:
         reach = {peer: found for peer, found in reach.items() if found[2]}
         if not reach:
             continue
-        # The peer that leaves us least, of those measured on most of our folds.
-        most = max(found[2] for found in reach.values())
-        best = min((p for p in reach if reach[p][2] == most), key=lambda peer: reach[peer][0])
+        # The peer that leaves us least, on however many folds.
+        best = min(reach, key=lambda peer: reach[peer][0])
         against += 1
         won += reach[best][0] > 0
         mean, error, folds = difference(results, BEFORE, table, score)
         if folds > 1 and mean < -2 * error:
             worse.append(table)
         before = compared(results, BEFORE, table, score)
-        before += f", {folds} folds" if folds and folds < most else ""
+        before += f", {folds} folds" if folds and folds < reach[best][2] else ""
         rows.append([table, best, compared(results, best, table, score), before])
     if not rows:
         return ""
