@@ -76,7 +76,7 @@ def fit(
     debug: Debug = False,
 ) -> None:
     """Fit a model to a table, check it on rows held out, and save it."""
-    from mvenet import _distributed, persistence, table, workflow
+    from mvenet import _distributed, persistence, table
 
     check_places([output, report], [data])
     check_packages(skops="persist", **({} if report is None else FOR_REPORTS))
@@ -84,6 +84,8 @@ def fit(
     with progress_bar(f"reading {data.name}", silent) as bar:
         frame = table.read(data, header_rows=header_rows, progress=bar)
     frame = table.without(frame, drop or (), target)
+    from mvenet import workflow  # with scikit-learn, for which a wrong path need not wait
+
     with _distributed.on_dask(dask):
         fitted = workflow.fit_table(
             frame, target, search=search, members=members, calibrate=calibrate,
@@ -127,12 +129,14 @@ def compare(
     debug: Debug = False,
 ) -> None:
     """Compare the three training strategies, each with equal and with separate penalties."""
-    from mvenet import _distributed, comparison, recipes, table
+    from mvenet import _distributed, recipes, table
 
     silent = quiet or as_json
     with progress_bar(f"reading {data.name}", silent) as bar:
         frame = table.read(data, header_rows=header_rows, progress=bar)
     X, y, _ = table.split_target(frame, target)
+    from mvenet import comparison  # with scikit-learn, for which a wrong path need not wait
+
     if not silent:
         encoder = table.TableEncoder(target=target).fit(X, y)  # each fold fits one of its own
         printing.print_columns(encoder, data.name, target, len(y), len(frame) - len(y))
