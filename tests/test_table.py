@@ -750,3 +750,9 @@ def test_the_encoder_is_an_estimator_and_changes_no_frame():
 def test_fuzz(tmp_path):
     results = fuzz_input.run(tmp_path, 40)
     assert {kind for kind, _ in results} == {"table", "store"} and results.total() == 80
+
+
+def test_a_column_may_be_called_as_all_of_them():
+    frame = pl.DataFrame({"*": [1, 2, 3], "a": ["x", "y", "x"]})
+    X = TableEncoder().fit_transform(frame, [1.0, 2.0, 3.0])
+    assert_array_equal(X[:, 0], [1, 2, 3])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from polars.selectors import by_name
 
 from mvenet.table import _dates
 from mvenet.table._sniffing import DECIMAL_COMMA
@@ -79,7 +80,7 @@ _ODD = (pl.List, pl.Array, pl.Struct, pl.Binary, pl.Object)
 
 
 def _plain(name: str, kind: pl.DataType) -> pl.Expr:
-    column = pl.col(name)
+    column = by_name(name).as_expr()  # a column may be called *, which pl.col takes for all
     if kind.is_numeric():
         return column.cast(pl.Float64).fill_nan(None)
     if kind == pl.Duration:
@@ -148,7 +149,7 @@ def parsed(table: pl.DataFrame, names: Collection[str]) -> dict[str, pl.Series]:
     """Those of these columns that are text, as numbers; null where a cell is none."""
     schema = table.schema
     texts = [name for name in names if schema.get(name) == pl.String]
-    made = table.select(pl.col(name).cast(pl.Float64, strict=False) for name in texts)
+    made = table.select(by_name(name).cast(pl.Float64, strict=False) for name in texts)
     return {series.name: series for series in made}
 
 

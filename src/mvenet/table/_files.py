@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 import polars as pl
+from polars.selectors import by_name
 
 from mvenet.table._sniffing import DECIMAL_COMMA, Format, any_cell_size, sniff
 
@@ -186,7 +187,7 @@ _PLAIN_NUMBER = r"\s*[-+]?\d+(?:[eE][-+]?\d+)?\s*"
 
 def _with_points(name: str) -> pl.Expr:
     """The column with the commas of its numbers made points."""
-    return pl.col(name).str.replace(f"^{DECIMAL_COMMA.pattern}$", "${1}.${2}")
+    return by_name(name).str.replace(f"^{DECIMAL_COMMA.pattern}$", "${1}.${2}")
 
 
 def _parts(
