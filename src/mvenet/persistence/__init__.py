@@ -121,11 +121,7 @@ def load(path: AnyPath) -> Any:
     OSError
         If there is no such file, or it cannot be read.
     """
-    data = archive.read(path)
-    with _refusals(path):
-        metadata, members = archive.unpack(data)
-        del data  # a second copy of the arrays would be in memory with it
-        return _build(metadata, members)
+    return _loaded(path)
 
 
 def load_to_predict(path: AnyPath) -> Any:
@@ -146,14 +142,9 @@ def load_to_predict(path: AnyPath) -> Any:
     ValueError, OSError
         As in :func:`load`.
     """
-    data = archive.read(path)
-    with _refusals(path):
-        metadata, members = archive.unpack(data)
-        del data
-        if building.needs_sklearn(audit.check_schema(members)):
-            return _build(metadata, members)
-        model = _build(metadata, members, building.without_sklearn)
-        return tuple(step for _, step in model.steps)
+    model = _loaded(path, only_predicts=True)
+    plain = isinstance(model, building.Attributes)
+    return tuple(step for _, step in model.steps) if plain else model
 
 
 def info(path: AnyPath) -> dict[str, Any]:
@@ -183,6 +174,14 @@ def info(path: AnyPath) -> dict[str, Any]:
     return metadata
 
 
+def _loaded(path: AnyPath, only_predicts: bool = False) -> Any:
+    data = archive.read(path)
+    with _refusals(path):
+        metadata, members = archive.unpack(data)
+        del data  # a second copy of the arrays would be in memory with it
+        return _build(metadata, members, only_predicts)
+
+
 @contextlib.contextmanager
 def _refusals(path: AnyPath) -> Iterator[None]:
     """Name the file in every refusal, and make one of whatever a damaged file leads to."""
@@ -201,11 +200,11 @@ def _brief(error: Exception) -> str:
     return f"{type(error).__name__}: {printable(error)}"
 
 
-def _build(
-    metadata: dict[str, Any], members: Members, find: building.Find = building.imported
-) -> Any:
+def _build(metadata: dict[str, Any], members: Members, only_predicts: bool = False) -> Any:
     """Audit, build and check the model of an unpacked file."""
     schema = audit.check_schema(members)
+    plain = only_predicts and not building.needs_sklearn(schema)
+    find = building.without_sklearn if plain else building.imported
     try:
         model = building.build(schema, members, find)
     except MemoryError:

@@ -26,6 +26,10 @@ _PIPELINE = "sklearn.pipeline.Pipeline"
 _ATTRIBUTES_ONLY = frozenset({"sklearn.impute.SimpleImputer", "sklearn.impute.MissingIndicator"})
 
 
+class Attributes(SimpleNamespace):
+    """In place of an object of which only the attributes are used."""
+
+
 def build(node: dict[str, Any], members: Members, find: Find) -> Any:
     """The object that a node describes; every type in it is on the list, every array checked."""
 
@@ -85,7 +89,7 @@ def imported(module: str, name: str) -> Any:
 def without_sklearn(module: str, name: str) -> Any:
     """The same, but the parts of an estimator that predict rather than the estimator."""
     if f"{module}.{name}" in _ATTRIBUTES_ONLY | {_PIPELINE}:
-        return SimpleNamespace
+        return Attributes
     home, plain = PLAIN.get(name, (located(module, name), name))
     return getattr(import_module(home), plain)
 
