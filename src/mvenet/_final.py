@@ -105,7 +105,8 @@ def planned(effort: Effort, tables: Tables, folds: Folds, entropy: Any) -> list[
     if not effort.starts:
         return []
     means = effort.further[-1] if effort.further else effort.means
-    kinds = [replace(f, penalties=f.penalties[:1]) for f in (*effort.joint, *means)]
+    once = (replace(f, penalties=f.penalties[:1], start=0) for f in (*effort.joint, *means))
+    kinds = list(dict.fromkeys(once))
     asked = (
         _ask_judges(kinds, tables, folds, entropy),
         _ask_members(kinds, tables, effort.starts, entropy),
