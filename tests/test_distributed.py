@@ -142,6 +142,25 @@ def test_workers_with_another_version_are_refused_by_name(client, tmp_path):
         client.run(lambda: sys.path.remove(str(tmp_path)), workers=[worker])
 
 
+def test_a_worker_that_dies_when_asked_for_its_version_is_done_without(client):
+    X, y = table()
+    model = MVERegressor(epochs=2, warmup_epochs=2, random_state=0)
+    here = model.fit(X, y).predict(X)
+    worker = next(iter(client.scheduler_info()["workers"]))
+    client.run(die_when_asked, workers=[worker])
+    with joblib.parallel_config(backend="dask"):
+        there = model.fit(X, y).predict(X)
+    np.testing.assert_array_equal(here, there)
+    assert worker not in client.scheduler_info()["workers"]
+    client.wait_for_workers(2, timeout=60)
+
+
+def die_when_asked():
+    import importlib.metadata
+
+    importlib.metadata.version = lambda name: os._exit(1)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on files are POSIX's")
 def test_full_disks_at_the_workers_lose_nothing():
     X, y = table()

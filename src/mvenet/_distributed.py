@@ -12,7 +12,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import joblib
@@ -217,11 +217,15 @@ def _on_dask(
 
 
 def _check_versions(client: Any) -> None:
-    """Refuse workers with another mvenet, or none: they might not understand what they are sent."""
+    """Refuse workers with another mvenet, or none: they might not understand what they are sent.
+
+    One that does not answer has died: Dask sends its units to others.
+    """
     here = version("mvenet")
     for worker, there in client.run(version, "mvenet", on_error="return").items():
-        if there != here:
-            found = f"mvenet {there}" if isinstance(there, str) else "no mvenet"
+        missing = isinstance(there, PackageNotFoundError)
+        if missing or (isinstance(there, str) and there != here):
+            found = "no mvenet" if missing else f"mvenet {there}"
             raise RuntimeError(
                 f"The worker at {worker} has {found}, but this is mvenet {here}: install the same "
                 "version everywhere."
