@@ -20,6 +20,7 @@ FORMAT = 2  # 1 named the modules that our types lived in
 LARGEST_FILE = 2**30  # bytes; loading takes a few times the memory of the file
 LARGEST_JSON = 2**23  # bytes of each JSON member, unpacked
 LARGEST_DIRECTORY = 2**20  # bytes of the archive's own list of members
+ENDS = 42  # bytes at either end that say whether it is worth reading
 MOST_OBJECTS = 60_000  # described in JSON; skops needs a tenth of a millisecond for each
 METADATA = (
     *("format", "versions", "model", "estimator", "n_features", "feature_names", "fingerprint"),
@@ -54,7 +55,7 @@ def printable(text: object, length: int = 150) -> str:
 
 
 def read(path: str | os.PathLike[str]) -> bytes:
-    """All of a file, if it is one and not too large."""
+    """All of a file, if it is one, not too large, and an archive at first sight."""
     place = Path(path)
     with _in_words(place):
         status = place.stat()
@@ -62,18 +63,17 @@ def read(path: str | os.PathLike[str]) -> bytes:
             raise IsADirectoryError("it is a folder")
         if not stat.S_ISREG(status.st_mode):
             raise OSError("it is a device or a pipe")  # which might never end
-        if status.st_size > LARGEST_FILE:
-            raise ValueError(
-                f"{str(place)!r} has {status.st_size} bytes, but a model file at most "
-                f"{LARGEST_FILE}: check the path."
-            )
         with place.open("rb") as file:
+            start = file.read(ENDS)
+            file.seek(max(0, status.st_size - ENDS))
+            _check_ends(start, file.read(ENDS), status.st_size)  # before the rest is in memory
+            file.seek(0)
             return file.read(LARGEST_FILE)
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], Members]:
     """Metadata and the other members of an archive, all checksums compared."""
-    _check_ends(data)
+    _check_ends(data[:ENDS], data[-ENDS:], len(data))
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = archive.infolist()
         names = [entry.filename for entry in entries]
@@ -103,18 +103,19 @@ def parsed(text: bytes) -> Any:
     return json.loads(text)
 
 
-def _check_ends(data: bytes) -> None:
+def _check_ends(start: bytes, end: bytes, size: int) -> None:
     """Refuse what is no archive, before zipfile makes an object of everything it lists."""
-    require(data, "is empty")
-    require(len(data) <= LARGEST_FILE, f"has more than {LARGEST_FILE} bytes")
+    require(size, "is empty")
+    limit = f"has {size} bytes, but a model file at most {LARGEST_FILE}"
+    require(size <= LARGEST_FILE, limit, "check the path")
     remedy = "models are made by mvenet fit, or model.save(path)"
-    require(data[0] != 0x80, "is a pickle, which can run any code, and was not opened", remedy)
-    require(data.startswith(b"PK\x03\x04"), "is no model file of mvenet", remedy)
+    require(start[:1] != b"\x80", "is a pickle, which can run any code, and was not opened", remedy)
+    require(start.startswith(b"PK\x03\x04"), "is no model file of mvenet", remedy)
     # The last record gives the size of the list; mvenet adds no comment and no 64-bit sizes.
-    last = data[-22:-18] == b"PK\x05\x06" and data[-2:] == b"\0\0"
-    require(last and data[-42:-38] != b"PK\x06\x07", "is cut short or was added to")
-    size = int.from_bytes(data[-10:-6], "little")
-    require(size <= LARGEST_DIRECTORY, "has more parts than a model file may have")
+    last = end[-22:-18] == b"PK\x05\x06" and end[-2:] == b"\0\0"
+    require(last and end[-42:-38] != b"PK\x06\x07", "is cut short or was added to")
+    listed = int.from_bytes(end[-10:-6], "little")
+    require(listed <= LARGEST_DIRECTORY, "has more parts than a model file may have")
 
 
 def _check_entry(entry: zipfile.ZipInfo) -> None:
@@ -155,9 +156,11 @@ def pack(members: Members) -> bytes:
 
 @contextlib.contextmanager
 def _in_words(place: Path) -> Iterator[None]:
-    """Make a sentence of an error of the system; its type stays."""
+    """Make a sentence of a refusal or an error of the system; its type stays."""
     try:
         yield
+    except RefusalError as error:
+        raise ValueError(f"{str(place)!r} {error}.") from error
     except OSError as error:
         reason = error.strerror or error
         raise type(error)(f"{str(place)!r} cannot be read ({reason}): check the path.") from error
