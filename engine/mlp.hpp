@@ -40,12 +40,18 @@ template <class T, Activation A> MVENET_INLINE Vec<T> activate(Vec<T> z, Vec<T>&
     }
 }
 
-// Numbers from one row of n to the next. A whole number of registers, so that rows can be loaded
-// past their end; and no multiple of 512 bytes, because such rows compete for the same few places
-// in the first-level cache.
+// Rows that lie a multiple of 512 bytes apart compete for the same few places in the first-level
+// cache: such are spread.
+template <class T> constexpr int spread(int stride) {
+    return stride > 0 && stride * int(sizeof(T)) % 512 == 0 ? stride + 64 / int(sizeof(T)) : stride;
+}
+// Numbers from one row of n to the next: a whole number of registers, so that rows can be loaded
+// past their end. Weights are only written, and never beyond the half register that a row ends in.
 template <class T> constexpr int row_stride(int n) {
-    const int whole = padded<T>(n);
-    return whole > 0 && whole * int(sizeof(T)) % 512 == 0 ? whole + 64 / int(sizeof(T)) : whole;
+    return spread<T>(padded<T>(n));
+}
+template <class T> constexpr int weight_stride(int n) {
+    return spread<T>(half_padded<T>(n));
 }
 
 template <class T> struct Layer {
@@ -77,8 +83,8 @@ public:
             Layer<T>& layer = layer_[l];
             layer.in = shape.sizes[l];
             layer.out = shape.sizes[l + 1];
-            layer.stride = row_stride<T>(layer.in);
-            parameters_ += layer.out * layer.stride + padded<T>(layer.out);
+            layer.stride = weight_stride<T>(layer.in);
+            parameters_ += padded<T>(layer.out * layer.stride) + padded<T>(layer.out);
             const std::ptrdiff_t block = std::ptrdiff_t(padded<T>(layer.out)) * block_rows;
             layer.value = tape_;
             tape_ += block;
@@ -96,7 +102,7 @@ public:
         std::ptrdiff_t at = 0;
         for (int l = 0; l < layers_; ++l) {
             Layer<T>& layer = layer_[l];
-            const std::ptrdiff_t weights = layer.out * layer.stride;
+            const std::ptrdiff_t weights = padded<T>(layer.out * layer.stride);
             layer.weight = parameter_ + at;
             layer.bias = layer.weight + weights;
             layer.weight_gradient = gradient_ ? gradient_ + at : nullptr;
@@ -136,11 +142,10 @@ public:
         for (int l = 0; l < layers_; ++l) {
             const Layer<T>& layer = layer_[l];
             if (l > 0 || !begun) {
-                Product<T> p;
+                Product<T, Known{.a_k = 1, .b_k = block_rows, .c_m = block_rows}> p;
                 p.rows = layer.out, p.vectors = x.vectors, p.k = layer.in;
-                p.a = layer.weight, p.a_m = layer.stride, p.a_k = 1;
-                p.b = input, p.b_k = block_rows;
-                p.c = tape + layer.value, p.c_m = block_rows;
+                p.a = layer.weight, p.a_m = layer.stride;
+                p.b = input, p.c = tape + layer.value;
                 p.bias = layer.bias;
                 multiply(p);
             }
@@ -158,11 +163,10 @@ public:
     void backward(const Block<T>& x, T* tape) const {
         for (int l = layers_ - 1; l > 0; --l) {
             const Layer<T>& layer = layer_[l];
-            Product<T, 1> p;
+            Product<T, Known{.a_m = 1, .b_k = block_rows, .c_m = block_rows}> p;
             p.rows = layer.in, p.vectors = x.vectors, p.k = layer.out;
             p.a = layer.weight, p.a_k = layer.stride;
-            p.b = tape + layer.value, p.b_k = block_rows;
-            p.c = tape + layer_[l - 1].value, p.c_m = block_rows;
+            p.b = tape + layer.value, p.c = tape + layer_[l - 1].value;
             p.slope = tape + layer_[l - 1].slope;
             multiply(p);
         }
@@ -173,15 +177,16 @@ public:
     void gradients(int l, int from, int to, const Block<T>* x, std::ptrdiff_t input_size, T* tapes,
                    int blocks, bool add) const {
         const Layer<T>& layer = layer_[l];
-        Product<T, block_rows> p;
+        Product<T, Known{.a_m = block_rows, .a_k = 1}> p;
         p.rows = to - from, p.vectors = padded<T>(layer.in) / lanes<T>;
         p.k = blocks > 1 ? block_rows : x[0].rows;
         p.pieces = blocks, p.last_k = x[blocks - 1].rows;
         p.a = tapes + layer.value + std::ptrdiff_t(from) * block_rows;
-        p.a_k = 1, p.a_piece = tape_;
+        p.a_piece = tape_;
         p.b = l ? tapes + layer_[l - 1].transposed : x[0].row_major;
         p.b_k = row_stride<T>(layer.in), p.b_piece = l ? tape_ : input_size;
         p.c = layer.weight_gradient + from * layer.stride, p.c_m = layer.stride;
+        p.half = padded<T>(layer.in) > half_padded<T>(layer.in);
         p.add = add, p.columns_first = true;
         multiply(p);
         if (from > 0) return;
@@ -228,18 +233,34 @@ private:
                 if (Training) store<T>(slopes + at, slope);
             }
         if (!Training) return;
-        const int stride = row_stride<T>(layer.out);
         for (int u = 0; u < layer.out; u += w)
             for (int n = 0; n < vectors; ++n) {
-                Vec<T> square[w];
-                const T* from = values + u * block_rows + n * w;
-                T* to = tape + layer.transposed + n * w * stride + u;
-#pragma GCC unroll 16
-                for (int j = 0; j < w; ++j) square[j] = load<T>(from + j * block_rows);
-                transpose<T>(square);
-#pragma GCC unroll 16
-                for (int j = 0; j < w; ++j) store<T>(to + j * stride, square[j]);
+                if (has_halves && layer.out - u <= half_lanes<T>)
+                    transpose_units<half_lanes<T>>(layer, tape, u, n);
+                else
+                    transpose_units<w>(layer, tape, u, n);
             }
+    }
+
+    // `Count` units of a vector of rows.
+    template <int Count> void transpose_units(const Layer<T>& layer, T* tape, int u, int n) const {
+        constexpr int w = lanes<T>;
+        const int stride = row_stride<T>(layer.out);
+        const T* from = tape + layer.value + u * block_rows + n * w;
+        T* to = tape + layer.transposed + n * w * stride + u;
+        Vec<T> square[Count];
+#pragma GCC unroll 16
+        for (int j = 0; j < Count; ++j) square[j] = load<T>(from + j * block_rows);
+        transpose<T, Count>(square);
+#pragma GCC unroll 16
+        for (int j = 0; j < Count; ++j) {
+            if constexpr (Count == w) {
+                store<T>(to + j * stride, square[j]);
+            } else {
+                store_half<T>(to + j * stride, half<T>(square[j], false));
+                store_half<T>(to + (Count + j) * stride, half<T>(square[j], true));
+            }
+        }
     }
 
     // Bias gradients: sums of delta over the rows, for as many units at once as a register holds.
@@ -247,18 +268,35 @@ private:
     void sum_rows(const Layer<T>& layer, const T* delta, int vectors, bool add) const {
         constexpr int w = lanes<T>;
         for (int u = 0; u < layer.out; u += w) {
-            Vec<T> square[w];
+            const T* const first = delta + std::ptrdiff_t(u) * block_rows;
+            T* const to = layer.bias_gradient + u;
+            if (has_halves && layer.out - u <= half_lanes<T>)
+                sum_units<half_lanes<T>>(to, first, vectors, add);
+            else
+                sum_units<w>(to, first, vectors, add);
+        }
+    }
+    template <int Count> void sum_units(T* to, const T* delta, int vectors, bool add) const {
+        constexpr int w = lanes<T>;
+        Vec<T> square[Count];
 #pragma GCC unroll 16
-            for (int j = 0; j < w; ++j) {
-                const T* row = delta + std::ptrdiff_t(u + j) * block_rows;
-                square[j] = load<T>(row);
-                for (int n = 1; n < vectors; ++n) square[j] += load<T>(row + n * w);
-            }
-            transpose<T>(square);
-            Vec<T> total = add ? load<T>(layer.bias_gradient + u) : Vec<T>{};
+        for (int j = 0; j < Count; ++j) {
+            const T* row = delta + j * block_rows;
+            square[j] = load<T>(row);
+            for (int n = 1; n < vectors; ++n) square[j] += load<T>(row + n * w);
+        }
+        transpose<T, Count>(square);
+        if constexpr (Count == w) {
+            Vec<T> total = add ? load<T>(to) : Vec<T>{};
 #pragma GCC unroll 16
-            for (int j = 0; j < w; ++j) total += square[j];
-            store<T>(layer.bias_gradient + u, total);
+            for (int j = 0; j < Count; ++j) total += square[j];
+            store<T>(to, total);
+        } else {
+            HalfVec<T> total = add ? load_half<T>(to) : HalfVec<T>{};
+            for (const bool second : {false, true})
+#pragma GCC unroll 16
+                for (int j = 0; j < Count; ++j) total += half<T>(square[j], second);
+            store_half<T>(to, total);
         }
     }
 

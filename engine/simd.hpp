@@ -66,8 +66,21 @@ template <class T> using Vec = typename VectorOf<T>::Real;
 template <class T> using IntVec = typename VectorOf<T>::Int;
 template <class T> constexpr int lanes = vector_bytes / int(sizeof(T));
 
-template <class T> constexpr int padded(int n) {
+template <class T, class N> constexpr N padded(N n) {
     return (n + lanes<T> - 1) / lanes<T> * lanes<T>;
+}
+
+// Half a vector, for the end of a row: 40 numbers are two vectors and a half. Only of the longest
+// vectors, of which a half is a register as well and spares work; of others it is the whole.
+constexpr bool has_halves = vector_bytes == 64;
+template <class T> struct HalfOf {
+    typedef T Real __attribute__((vector_size(has_halves ? vector_bytes / 2 : vector_bytes)));
+};
+template <class T> using HalfVec = typename HalfOf<T>::Real;
+template <class T> constexpr int half_lanes = int(sizeof(HalfVec<T>) / sizeof(T));
+
+template <class T> constexpr int half_padded(int n) {
+    return (n + half_lanes<T> - 1) / half_lanes<T> * half_lanes<T>;
 }
 
 template <class T> MVENET_INLINE Vec<T> load(const T* p) {
@@ -77,6 +90,19 @@ template <class T> MVENET_INLINE Vec<T> load(const T* p) {
 }
 template <class T> MVENET_INLINE void store(T* p, Vec<T> v) {
     __builtin_memcpy(p, &v, sizeof v);
+}
+template <class T> MVENET_INLINE HalfVec<T> load_half(const T* p) {
+    HalfVec<T> v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+}
+template <class T> MVENET_INLINE void store_half(T* p, HalfVec<T> v) {
+    __builtin_memcpy(p, &v, sizeof v);
+}
+template <class T> MVENET_INLINE HalfVec<T> half(Vec<T> v, bool second) {
+    HalfVec<T> h[2];
+    __builtin_memcpy(h, &v, sizeof v);
+    return h[second];
 }
 // Bring a line into the second-level cache. The empty statement is for the compiler: it takes a
 // function that does nothing but this for one without effect, and leaves out its calls.
@@ -195,23 +221,23 @@ MVENET_INLINE void zip(V& a, V& b, std::integer_sequence<int, I...>) {
     b = high;
 }
 
-template <class T, int S> MVENET_INLINE void exchange_blocks(Vec<T>* v) {
-    constexpr int n = lanes<T>;
+template <class T, int Count, int S> MVENET_INLINE void exchange_blocks(Vec<T>* v) {
     if constexpr (S >= 16 / int(sizeof(T))) {
 #pragma GCC unroll 16
-        for (int i = 0; i < n; ++i)
-            if (!(i & S)) exchange<S>(v[i], v[i + S], std::make_integer_sequence<int, n>{});
-        exchange_blocks<T, S / 2>(v);
+        for (int i = 0; i < Count; ++i)
+            if (!(i & S)) exchange<S>(v[i], v[i + S], std::make_integer_sequence<int, lanes<T>>{});
+        exchange_blocks<T, Count, S / 2>(v);
     }
 }
 
-// Transpose a square of `lanes` vectors in registers.
-template <class T> MVENET_INLINE void transpose(Vec<T>* v) {
-    constexpr int n = lanes<T>, group = 16 / int(sizeof(T));
-    constexpr auto index = std::make_integer_sequence<int, n>{};
-    exchange_blocks<T, n / 2>(v);
+// Transpose, in registers, each square of `Count` lanes that stands in `Count` vectors: one square
+// as large as a vector, or two side by side of half that size.
+template <class T, int Count = lanes<T>> MVENET_INLINE void transpose(Vec<T>* v) {
+    constexpr int group = 16 / int(sizeof(T));
+    constexpr auto index = std::make_integer_sequence<int, lanes<T>>{};
+    exchange_blocks<T, Count, Count / 2>(v);
 #pragma GCC unroll 16
-    for (int g = 0; g < n; g += group) {
+    for (int g = 0; g < Count; g += group) {
         if constexpr (group == 2) {
             zip<2>(v[g], v[g + 1], index);
         } else {

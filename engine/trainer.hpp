@@ -126,7 +126,9 @@ private:
                 for (int l = 0; (variance ? trains_variance_ : trains_mean_) && l < net.layers();
                      ++l)
                     for (int from = 0, to; from < net.layer(l).out; from = to, ++parts_) {
-                        to = from + next_rows(net.layer(l).out - from, units);
+                        const int out = net.layer(l).out;
+                        to = from + next_rows(out - from, units);
+                        to += to < out && to % 2;  // a row may end within a vector, two do not
                         if (filling) part_[parts_] = {variance, l, from, to};
                     }
             }

@@ -134,6 +134,12 @@ def test_every_architecture(simd, hidden_mean, hidden_var):
     assert_same(X, y, None, strategy("warmup"), Architecture(hidden_mean, hidden_var), training)
 
 
+def test_a_layer_so_wide_that_it_is_worked_on_in_parts(simd):
+    X, y, _ = table()
+    arch = Architecture((20, 101), (4,))  # rows of 20 weights: parts must not share a vector
+    assert_same(X, y, None, strategy("warmup"), arch, Training(batch_size=16, clip_value=5.0))
+
+
 @pytest.mark.parametrize("batch_size", [1, 2, 7, 31, 32, 33, 64, 100, 1000])
 @pytest.mark.parametrize("n", [2, 33, 97])
 def test_every_batch_size(simd, n, batch_size):
