@@ -72,6 +72,7 @@ def fitted():
 def pages(fitted):
     """Every kind of report, by name."""
     narrow = table()[["size", "price"]]
+    patterns = table(scale=1e12, target="価格").rename(columns=lambda name: f"^{name}$")
     made = {
         "plain": rendered(fitted, source=f"{SCRIPT}.csv"),
         "search": rendered(fit(table(), search=True, members=1)),
@@ -83,7 +84,7 @@ def pages(fitted):
         "script": rendered(fit(table(target=SCRIPT[:-1]), SCRIPT[:-1])),
         "long": rendered(fit(narrow.rename(columns={"price": LONG}), LONG), source=LONG),
         "tiny": rendered(fit(table(scale=1e-9, target="US$ 1_0^2 $x"), "US$ 1_0^2 $x")),
-        "huge": rendered(fit(table(scale=1e12, target="価格"), "価格")),
+        "huge": rendered(fit(patterns, "^価格$")),
     }
     evaluation = workflow.evaluate(fitted.model, table(120))
     made["evaluate"] = report.render(fitted.model, evaluation, source="test.csv")

@@ -22,7 +22,15 @@ pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 
 from mvenet import table  # noqa: E402
-from mvenet.table import TableEncoder, _files, chunks, read, split_target  # noqa: E402
+from mvenet.table import (  # noqa: E402
+    TableEncoder,
+    _files,
+    chunks,
+    drifts,
+    read,
+    split_target,
+    without,
+)
 
 PLAIN = "a,b,c\n1,2.5,x\n3,4.5,y\n"
 TEXTS = {"a": ["1", "3"], "b": ["2.5", "4.5"], "c": ["x", "y"]}
@@ -752,7 +760,38 @@ def test_fuzz(tmp_path):
     assert {kind for kind, _ in results} == {"table", "store"} and results.total() == 80
 
 
-def test_a_column_may_be_called_as_all_of_them():
-    frame = pl.DataFrame({"*": [1, 2, 3], "a": ["x", "y", "x"]})
-    X = TableEncoder().fit_transform(frame, [1.0, 2.0, 3.0])
-    assert_array_equal(X[:, 0], [1, 2, 3])
+@pytest.mark.parametrize("name", ["*", "^a$", "^.*$", "^($", "", "a  b", "größe 🌊"])
+def test_a_column_may_be_called_anything(name, file):
+    """polars takes the first of these names for patterns, which may match another column."""
+    days = [f"2020-{1 + i % 12:02}-{1 + i % 28:02}" for i in range(60)]
+    every = {
+        "number": [None, *range(59)],
+        "truth": ["yes", "no", None] * 20,
+        "date": [None, *days[1:]],
+        "level": ["x", None, "y"] * 20,
+        "levels": [f"level {i % 25}" for i in range(60)],
+        "list": [[i % 3] for i in range(60)],
+    }
+    y = np.arange(60.0)
+    for cells in every.values():
+        plain = pl.DataFrame({"b": cells, "a": y})
+        named = plain.rename({"b": name})
+        expected, encoder = TableEncoder().fit(plain, y), TableEncoder().fit(named, y)
+        assert_array_equal(encoder.transform(named), expected.transform(plain))
+        assert encoder.columns_[name] == expected.columns_["b"]
+        assert drifts(encoder, named)[0][0].moved == drifts(expected, plain)[0][0].moved
+        assert set(encoder.tidy(named).columns) == {name, "a"}
+    small = pl.DataFrame({name: [1, 2], "a": [3, 4]})
+    rest, target, _ = split_target(small, name)
+    assert rest.columns == ["a"] and target.tolist() == [1, 2]
+    assert without(small, [name], "a").columns == ["a"]
+    assert TableEncoder().fit(small.to_pandas()).columns_[name].kind == "number"
+    if name:  # a file's column without a name gets one
+        write(file, f"{name};a\n1,5;2\n2,5;3\n")
+        assert read(file)[name].to_list() == ["1.5", "2.5"]
+
+
+def test_a_column_that_is_there_twice():
+    twice = pd.DataFrame([[1, 2, 3]], columns=["a", "b", "b"])
+    with pytest.raises(ValueError, match="has the column 'b' twice: rename one"):
+        TableEncoder().fit(twice)

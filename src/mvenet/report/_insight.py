@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from mvenet import metrics
 from mvenet.predictive import predictive_distribution
+from mvenet.table import given_cells
 
 Array = NDArray[np.float64]
 MOST_ROWS, MOST_COLUMNS, MOST_CURVES = 400, 40, 6
@@ -96,7 +97,7 @@ def _promising(model: Pipeline, tidy: pl.DataFrame) -> list[str]:
     dist = predictive_distribution(model, tidy[:1000])
     strength = {}
     for name in tidy.columns:
-        codes = tidy[name][:1000].rank("dense").to_numpy()
+        codes = tidy[name][:1000].alias("").rank("dense").to_numpy()
         given = ~np.isnan(codes)
         if given.sum() < 3 or np.ptp(codes[given]) == 0:
             strength[name] = 0.0
@@ -130,10 +131,9 @@ def dependences(
 
 def _grid(column: pl.Series) -> list[Any]:
     """Values to try: up to twelve levels, or so many of the middle 98 %; dates have seasons."""
-    given = column.drop_nulls()
+    given = given_cells(column)
     if column.dtype == pl.String:
-        counts = given.value_counts(sort=True)
-        return sorted(counts[column.name].head(12).to_list())
+        return sorted(given.value_counts(sort=True).to_series().head(12).to_list())
     numbers = given.cast(pl.Int64).cast(pl.Float64) if column.dtype != pl.Float64 else given
     low, high = (float(np.quantile(numbers.to_numpy(), q)) for q in (0.01, 0.99))
     if len(np.unique(numbers.to_numpy())) <= 12:

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from mvenet.predictive import predictive_distribution
 from mvenet.report._embedded import embedded, stand_in
-from mvenet.table import TableEncoder
+from mvenet.table import TableEncoder, given_cells
 
 Array = NDArray[np.float64]
 MOST_CONTROLS = 10
@@ -112,7 +112,7 @@ _PERIODS = {"y": 365.2425, "w": 7.0, "d": 1.0}
 
 
 def _typical(column: pl.Series) -> Any:
-    given = column.drop_nulls()
+    given = given_cells(column)
     if not len(given):
         return None
     if column.dtype == pl.Float64 and given.n_unique() > 2:
@@ -142,7 +142,7 @@ def _control(encoder: TableEncoder, tidy: pl.DataFrame, name: str) -> dict[str, 
     made: dict[str, Any] = {"name": name, "kind": kind, "gaps": gaps}
     if kind == "category":
         levels = [str(v) for v in encoder.levels_[name].names if v]
-        frequent = tidy[name].drop_nulls().value_counts(sort=True)[name].to_list()
+        frequent = given_cells(tidy[name]).value_counts(sort=True).to_series().to_list()
         order = [v for v in frequent if v in set(levels)] + [v for v in levels if v]
         return made | {"levels": sorted(dict.fromkeys(order[:MOST_LEVELS]))}
     if kind == "truth":
@@ -166,12 +166,12 @@ def _control(encoder: TableEncoder, tidy: pl.DataFrame, name: str) -> dict[str, 
 def _seen(encoder: TableEncoder, tidy: pl.DataFrame, name: str, place: int) -> tuple[float, float]:
     if hasattr(encoder, "seen_"):
         return float(encoder.seen_[0, place]), float(encoder.seen_[-1, place])
-    codes = [v for v in _coded(encoder, tidy.select(name))[name] if v is not None]
+    codes = [v for v in _coded(encoder, tidy[[name]])[name] if v is not None]
     return float(min(codes)), float(max(codes))
 
 
 def _all_whole(column: pl.Series) -> bool:
-    values = column.drop_nulls().to_numpy()
+    values = given_cells(column).to_numpy()
     return bool((values == np.round(values)).all())
 
 
@@ -188,17 +188,17 @@ def _perturbed(tidy: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
     base = tidy[rng.integers(0, len(tidy), n)]
     # As many as somebody who starts from a row and turns a knob changes: up to about four.
     share = rng.choice([0.0, 1.0, 2.0, 4.0], size=n) / tidy.width
-    mixed = []
+    mixed = {}
     for series in base:
         other = tidy[series.name][rng.integers(0, len(tidy), n)]
-        if series.dtype == pl.Float64 and series.drop_nulls().n_unique() > 2:
+        if series.dtype == pl.Float64 and given_cells(series).n_unique() > 2:
             low, high = float(series.min()), float(series.max())  # type: ignore[arg-type]
             room = 0.1 * (high - low)
-            drawn = pl.Series(series.name, rng.uniform(low - room, high + room, n))
+            drawn = pl.Series(rng.uniform(low - room, high + room, n))
             other = _where(rng.random(n) < 0.5, drawn, other)
-        mixed.append(_where(rng.random(n) < share, other, series))
+        mixed[series.name] = _where(rng.random(n) < share, other, series)
     return pl.DataFrame(mixed)
 
 
 def _where(mask: NDArray[np.bool_], one: pl.Series, other: pl.Series) -> pl.Series:
-    return one.zip_with(pl.Series(mask), other).alias(other.name)
+    return one.zip_with(pl.Series(mask), other)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from mvenet.table._columns import Column, split_target, with_numbers, without
+from mvenet.table._columns import Column, given_cells, split_target, with_numbers, without
 from mvenet.table._files import COLUMNAR, Part, ahead, chunks, read, write, write_columnar
 from mvenet.table._profile import Drift, drifts
 
@@ -18,6 +18,7 @@ __all__ = [
     "ahead",
     "chunks",
     "drifts",
+    "given_cells",
     "read",
     "split_target",
     "with_numbers",

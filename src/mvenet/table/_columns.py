@@ -44,22 +44,26 @@ def as_polars(frame: Any) -> pl.DataFrame:
         raise TypeError(
             f"The table must be a DataFrame of polars or pandas, got {type(frame).__name__}."
         )
-    return pl.DataFrame([_from_pandas(str(name), series) for name, series in frame.items()])
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"The table has the column {twice!r} twice: rename one of them.")
+    return pl.DataFrame({str(name): _from_pandas(series) for name, series in frame.items()})
 
 
-def _from_pandas(name: str, series: Any) -> pl.Series:
+def _from_pandas(series: Any) -> pl.Series:
     kind = series.dtype.kind if hasattr(series.dtype, "kind") else "O"
     if kind in "iuf":
         numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        return pl.Series(name, numbers, nan_to_null=True)
+        return pl.Series(numbers, nan_to_null=True)
     if kind == "b":
-        return pl.Series(name, [None if v is None or v != v else bool(v) for v in _cells(series)])
+        return pl.Series([None if v is None or v != v else bool(v) for v in _cells(series)])
     if kind in "mM":
         if getattr(series.dtype, "tz", None) is not None:
             series = series.dt.tz_convert("UTC").dt.tz_localize(None)
-        return pl.Series(name, series.to_numpy().astype(f"{kind}8[us]"))
+        return pl.Series(series.to_numpy().astype(f"{kind}8[us]"))
     texts = [None if v is None else str(v) for v in _cells(series)]
-    return pl.Series(name, texts, dtype=pl.String)
+    return pl.Series(texts, dtype=pl.String)
 
 
 def _cells(series: Any) -> list[Any]:
@@ -80,7 +84,7 @@ _ODD = (pl.List, pl.Array, pl.Struct, pl.Binary, pl.Object)
 
 
 def _plain(name: str, kind: pl.DataType) -> pl.Expr:
-    column = by_name(name).as_expr()  # a column may be called *, which pl.col takes for all
+    column = by_name(name).as_expr()  # pl.col takes * for all, and ^a$ for a pattern
     if kind.is_numeric():
         return column.cast(pl.Float64).fill_nan(None)
     if kind == pl.Duration:
@@ -92,13 +96,20 @@ def _plain(name: str, kind: pl.DataType) -> pl.Expr:
 
 
 def plain_series(series: pl.Series) -> pl.Series:
-    """The same for one column."""
-    return plain(series.to_frame()).to_series()
+    """The same for one column, without its name."""
+    return plain(series.to_frame("")).to_series()
+
+
+def given_cells(column: pl.Series) -> pl.Series:
+    """The cells that are not missing, nameless: methods take a name such as ^a$ for a pattern."""
+    cells = column.alias("")
+    return cells.drop_nulls() if cells.null_count() else cells
 
 
 def taken_for(cells: pl.Series, rows: NDArray[Any]) -> tuple[Column, _dates.Dates | None]:
     """What a column of plain cells is; ``rows`` are their rows' numbers, from 0."""
-    given = cells.drop_nulls() if cells.null_count() else cells
+    cells = cells.alias("")
+    given = given_cells(cells)
     gaps = len(cells) - len(given)
     remark = f"{gaps} missing" if gaps else ""
     if not len(given):
@@ -174,7 +185,7 @@ def numbers(series: pl.Series, rows: NDArray[Any], parsed: pl.Series | None = No
         if parsed.dtype != pl.Float64:
             raise ValueError(
                 f"The column {series.name!r} held numbers when the model was fitted, and now dates "
-                f"({first(series, series.is_not_null().to_numpy(), rows)}): correct it."
+                f"({first(series, parsed.is_not_null().to_numpy(), rows)}): correct it."
             )
     made: Array = parsed.to_numpy()  # NaN where it is null
     infinite = np.isinf(made)
@@ -244,11 +255,11 @@ def _temporal(cells: pl.Series) -> bool:
 
 
 def texts(series: pl.Series) -> pl.Series:
-    """Levels as text, null where missing."""
+    """Levels as text, null where missing, without the column's name."""
     cells = plain_series(series)
     if cells.dtype == pl.Float64:
         made = [None if v is None else _shown(v) for v in cells]
-        return pl.Series(series.name, made, dtype=pl.String)
+        return pl.Series(made, dtype=pl.String)
     return cells if cells.dtype == pl.String else cells.cast(pl.String)
 
 
@@ -273,7 +284,7 @@ def without(frame: Any, names: Iterable[str], target: str) -> pl.DataFrame:
             raise ValueError(f"{name!r} is the target: it cannot be left out.")
         if name not in table.columns:
             raise ValueError(f"There is no column {name!r} to leave out: {_hint(name, table)}")
-    return table.drop(names)
+    return table.drop(by_name(*names))
 
 
 def _hint(name: str, table: pl.DataFrame) -> str:
@@ -309,4 +320,4 @@ def split_target(frame: Any, target: str) -> tuple[pl.DataFrame, Array, NDArray[
     rows = every[values.is_not_null().to_numpy()]
     if len(rows) < 2:
         raise ValueError(f"There are {len(rows)} rows with a {target!r}: at least 2 are needed.")
-    return table.drop(target)[rows], values.drop_nulls().to_numpy(), rows
+    return table.drop(by_name(target))[rows], values.drop_nulls().to_numpy(), rows

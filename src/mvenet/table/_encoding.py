@@ -98,17 +98,17 @@ class Encoding:
         table = self._complete(X)
         rows = np.arange(len(table))
         numbers = dict(zip(self.named(*NUMERIC), self._numbers(table, rows).T, strict=True))
-        made = []
+        made = {}
         dates = self.dates_
         for name in self.named(*NUMERIC, "category"):
             if name not in numbers:
-                made.append(columns.texts(table[name]).alias(name))
+                made[name] = columns.texts(table[name])
                 continue
-            values = pl.Series(name, numbers[name], nan_to_null=True)
+            values = pl.Series(numbers[name], nan_to_null=True)
             if name in dates:
                 moments = ((values + dates[name].origin) * 86_400e6).round().cast(pl.Int64)
                 values = moments.cast(pl.Datetime("us"))
-            made.append(values)
+            made[name] = values
         return pl.DataFrame(made)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:

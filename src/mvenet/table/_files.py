@@ -97,7 +97,7 @@ def read(
         return frame
     # A column is one of numbers if all of it is: a level with a comma stays as it is.
     pattern = f"^(?:{DECIMAL_COMMA.pattern}|{_PLAIN_NUMBER})?$"
-    numbers = [s.name for s in frame if bool(s.str.contains(pattern).all())]
+    numbers = [s.name for s in frame if bool(s.alias("").str.contains(pattern).all())]
     return frame.with_columns(_with_points(name) for name in numbers)
 
 

@@ -125,7 +125,7 @@ def _levels(
     column: pl.Series, names: NDArray[Any], shares: Array
 ) -> tuple[float, NDArray[np.bool_], str]:
     """Half the sum of all differences between shares, and which rows have a level never seen."""
-    texts = column.fill_null("")
+    texts = column.alias("").fill_null("")  # its name may look like a pattern
     known = [str(name) for name in names]
     complete = shares.size and shares.sum() > 0.999
     odd = ~texts.is_in([*known, ""]).to_numpy() if complete else np.zeros(len(texts), dtype=bool)
