@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -22,53 +23,89 @@ struct Forest {
     std::int64_t trees;
 };
 
-// What a tree says of some rows, side by side: each waits for memory at every node, and the others
-// do not wait for it. No branch depends on a row, because nobody could foretell it; a row in a leaf
-// stays there until all are in one.
-template <int Rows>
-inline void descend(const Forest& forest, std::int64_t root, const float* x, int columns,
-                    float* out) {
-    const std::int16_t* const feature = forest.feature + root;
-    const float* const threshold = forest.threshold + root;
-    const std::int32_t* const right = forest.right + root;
-    std::int32_t node[Rows] = {};
-    for (std::int32_t leaves = 0; leaves == 0;) {
-        leaves = -1;  // all bits are set in a mask that is true
+constexpr int together = 8;  // rows that descend a tree side by side
+
+// A node as rows pass it: all that they ask for lies side by side. A row goes one node on and, if
+// its value is above the threshold, `skip` bytes more. A leaf has a threshold that nothing is
+// below, and skips back to itself.
+struct Node {
+    float threshold;
+    std::uint32_t value;  // where that of the first row is
+    std::int64_t skip;
+};
+
+// Without branches: whether a node is a leaf is as good as random.
+inline void unfold(const Forest& forest, std::int64_t tree, std::vector<Node>& nodes) {
+    const std::int64_t root = forest.starts[tree], size = forest.starts[tree + 1] - root;
+    nodes.resize(std::size_t(size));
+    for (std::int64_t i = 0; i < size; ++i) {
+        const std::int32_t f = forest.feature[root + i], leaf = f >> 31;  // all bits, or none
+        const auto threshold = std::bit_cast<std::int32_t>(forest.threshold[root + i]);
+        const std::int64_t skip = ((forest.right[root + i] - i) & ~std::int64_t(leaf)) - 1;
+        nodes[std::size_t(i)] = {std::bit_cast<float>(threshold | leaf),  // all bits: not a number
+                                 std::uint32_t((f & ~leaf) * together),
+                                 skip * std::int64_t(sizeof(Node))};
+    }
+}
+
+// Where in a tree rows end, side by side: each waits for memory at every node, and the others do
+// not wait for it. No branch depends on a row, because nobody could foretell it; a row in a leaf
+// stays there until all are in one. The values of a column lie side by side, too.
+inline void descend(const Node* nodes, const float* x, std::int64_t* leaves) {
+    const char* const root = reinterpret_cast<const char*>(nodes);
+    const char* at[together];
+    std::fill_n(at, together, root);
+    for (std::int64_t moved = 1; moved != 0;) {
+        moved = 0;
 #pragma GCC unroll 8
-        for (int r = 0; r < Rows; ++r) {
-            const std::int32_t here = node[r], f = feature[here], leaf = f >> 31;
-            const float value = x[r * columns + (f & ~leaf)];
-            const std::int32_t goes_right = -std::int32_t(!(value <= threshold[here]));
-            node[r] = here + ((1 + (goes_right & (right[here] - here - 1))) & ~leaf);
-            leaves &= leaf;
+        for (int r = 0; r < together; ++r) {
+            const Node& here = *reinterpret_cast<const Node*>(at[r]);
+            const std::int64_t right = -std::int64_t(!(x[here.value + r] <= here.threshold));
+            const std::int64_t step = std::int64_t(sizeof(Node)) + (right & here.skip);
+            at[r] += step;
+            moved |= step;
         }
     }
-    for (int r = 0; r < Rows; ++r) out[r] = threshold[node[r]];
+    for (int r = 0; r < together; ++r) leaves[r] = (at[r] - root) / std::int64_t(sizeof(Node));
+}
+
+// The same for one row, of a tree that is not worth unfolding for it.
+inline std::int64_t follow(const Forest& forest, std::int64_t root, const float* x) {
+    std::int64_t node = 0;
+    for (int f; (f = forest.feature[root + node]) >= 0;)
+        node =
+            x[f * together] <= forest.threshold[root + node] ? node + 1 : forest.right[root + node];
+    return node;
 }
 
 // Rows from `begin` to `end`: tree by tree over some rows, so that a tree stays in the cache.
 inline void predict_rows(const Forest& forest, const Table& table, std::int64_t begin,
                          std::int64_t end, double* out) {
-    constexpr std::int64_t block = 4096;
-    constexpr int together = 8;
-    const int d = table.columns;
-    std::vector<float> rows(std::size_t(std::min(block, end - begin) * d));
+    constexpr std::int64_t block = 4096, few = 16;
+    const std::int64_t d = table.columns, group = d * together;
+    const std::int64_t most = std::min(block, end - begin);
+    std::vector<float> rows(std::size_t((most + together - 1) / together * group));
+    std::vector<Node> nodes;
     for (std::int64_t from = begin; from < end; from += block) {
         const std::int64_t count = std::min(block, end - from);
         for (std::int64_t r = 0; r < count; ++r) {
-            for (int c = 0; c < d; ++c) rows[std::size_t(r * d + c)] = float(table.at(from + r, c));
+            float* const x = rows.data() + r / together * group + r % together;
+            for (int c = 0; c < d; ++c) x[c * together] = float(table.at(from + r, c));
             out[from + r] = 0;
         }
         for (std::int64_t t = 0; t < forest.trees; ++t) {
-            float said[together];
-            std::int64_t r = 0;
-            for (; r + together <= count; r += together) {
-                descend<together>(forest, forest.starts[t], rows.data() + r * d, d, said);
-                for (int i = 0; i < together; ++i) out[from + r + i] += double(said[i]);
-            }
-            for (; r < count; ++r) {
-                descend<1>(forest, forest.starts[t], rows.data() + r * d, d, said);
-                out[from + r] += double(said[0]);
+            const std::int64_t root = forest.starts[t], size = forest.starts[t + 1] - root;
+            const bool many = size <= few * count;
+            if (many) unfold(forest, t, nodes);
+            for (std::int64_t r = 0; r < count; r += together) {
+                const float* const x = rows.data() + r / together * group;
+                const std::int64_t here = std::min<std::int64_t>(together, count - r);
+                std::int64_t leaves[together];
+                if (many) descend(nodes.data(), x, leaves);
+                for (std::int64_t i = 0; i < here; ++i) {
+                    const std::int64_t leaf = many ? leaves[i] : follow(forest, root, x + i);
+                    out[from + r + i] += double(forest.threshold[root + leaf]);
+                }
             }
         }
         for (std::int64_t r = 0; r < count; ++r) out[from + r] /= double(forest.trees);
