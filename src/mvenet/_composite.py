@@ -19,6 +19,8 @@ largest y, nor its standard deviation above 300 times.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +36,7 @@ from mvenet.distributions import LogNormalMixture, NormalMixture
 from mvenet.fleet import Networks
 
 Array = NDArray[np.float64]
-ROWS_AT_ONCE = 16_384
+ROWS_AT_ONCE = 8_192
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -64,6 +66,9 @@ class MeanOfNoise:
     """The mean of networks that learned it together with the noise: those of that number."""
 
     number: int
+
+
+OURS = (Linear, NetworkMean, MeanOfNoise, Forest, Process)
 
 
 @dataclass(frozen=True)
@@ -162,11 +167,14 @@ class Composite:
         """Mean and standard deviation of each row, of shape (n,), in units of y."""
         mean, std = np.empty(len(X)), np.empty(len(X))
         weights = np.array([noise.weights for noise in self.noises])
-        for rows in _parts(len(X)):
+
+        def tell(rows: slice, threads: int) -> None:
             means, stds, _ = self._components(X[rows], threads)
             unknown = self._ignorance(X[rows])
             mean[rows], deviation = _stack.moments(means, stds, weights, self.log, unknown)
             std[rows] = np.maximum(deviation, _TINY)
+
+        self._in_parts(tell, len(X), threads)
         return mean, std
 
     def distribution(self, X: NDArray[Any], threads: int = 1) -> NormalMixture | LogNormalMixture:
@@ -175,7 +183,8 @@ class Composite:
         weights = np.concatenate([n.weights[k] for n, k in zip(self.noises, kept, strict=True)])
         means, stds = (np.empty((len(weights), len(X))) for _ in range(2))
         spread = np.empty(len(X))
-        for rows in _parts(len(X)):
+
+        def tell(rows: slice, threads: int) -> None:
             own, deviation, disagreement = self._components(X[rows], threads)
             unknown = self._ignorance(X[rows])
             spread[rows] = disagreement + unknown
@@ -185,6 +194,8 @@ class Composite:
                 wide = np.hypot(std * MULTIPLES[which, None], np.sqrt(unknown))
                 means[at:end, rows], stds[at:end, rows] = mean, np.maximum(wide, _TINY)
                 at = end
+
+        self._in_parts(tell, len(X), threads)
         kind = LogNormalMixture if self.log else NormalMixture
         return kind(means, stds, weights, disagreement=spread)
 
@@ -226,13 +237,23 @@ class Composite:
                 each = each + share * said[mean.number][0]
             elif isinstance(mean, NetworkMean):
                 steps = self.steps if mean.encoded else None
-                each = each + share * mean.networks.predict(X, threads, steps=steps)[0]
+                each = each + share * mean.networks.means(X, threads, steps=steps)
             elif isinstance(mean, Forest | Process):
                 each = each + share * mean.predict(within, threads)
             else:
                 each = each + share * mean.predict(within)
         return np.clip(each.mean(axis=0), *self.limits), each.var(axis=0)
 
+    def _in_parts(self, tell: Callable[[slice, int], None], n: int, threads: int) -> None:
+        """Ask for all of n rows, some at a time; with many, each thread for rows of its own.
 
-def _parts(n: int) -> list[slice]:
-    return [slice(at, at + ROWS_AT_ONCE) for at in range(0, n, ROWS_AT_ONCE)]
+        A regressor of the user's may not stand to be asked by several threads.
+        """
+        parts = [slice(at, at + ROWS_AT_ONCE) for at in range(0, n, ROWS_AT_ONCE)]
+        ours = all(isinstance(mean, OURS) for mean in self.means)
+        if not ours or len(parts) < 2 * threads:
+            for rows in parts:
+                tell(rows, threads)
+            return
+        with ThreadPoolExecutor(threads) as crew:
+            list(crew.map(lambda rows: tell(rows, 1), parts))

@@ -74,6 +74,12 @@ class Networks:
         assert told[1] is not None
         return told[0], told[1]
 
+    def means(
+        self, X: NDArray[Any], threads: int = 1, *, steps: Steps | None = None
+    ) -> NDArray[np.float64]:
+        """The means alone, of shape (K, n_rows): the variance networks are not asked."""
+        return self._predict(X, threads, deviations=False, weights=None, factor=1.0, steps=steps)[0]
+
     def moments(
         self,
         X: NDArray[Any],
