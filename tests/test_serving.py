@@ -161,3 +161,18 @@ def test_a_table_of_another_width_is_refused(file: Path) -> None:
             predictor.predict(X)
     with pytest.raises(ValueError, match="NaN or infinity"):
         predictor.predict(np.full((2, predictor.n_features_in_), np.nan))
+
+
+def test_a_line_that_is_written_as_it_stands_says_what_its_cells_do(
+    file: Path, tmp_path: Path
+) -> None:
+    model = load_to_predict(file)
+    houses().drop("price").write_csv(tmp_path / "plain.csv")
+    lines = (tmp_path / "plain.csv").read_bytes()
+    (tmp_path / "windows.csv").write_bytes(lines.replace(b"\n", b"\r\n"))
+    written = []
+    for name in ("plain.csv", "windows.csv"):
+        with (tmp_path / "out.csv").open("wb") as out:
+            assert _serving.predict_file(model, tmp_path / name, out, intervals=[0.9]) == 60
+        written.append((tmp_path / "out.csv").read_bytes())
+    assert written[0] == written[1] and written[0].count(b"\n") == 61

@@ -285,6 +285,49 @@ def test_long_numbers_do_not_depend_on_their_neighbours(file, monkeypatch):
     assert made[:, 0].tolist() == [*map(float, long), 0.1]
 
 
+ORDINARY = "a,town,y\n1.5,x,\n-2e3,,7\n,\u00fc,8\n"
+
+
+def test_plain_rows_are_shown_as_they_stand(file):
+    write(file, ORDINARY)
+    (part,) = chunks(file, ["a"], lines=",")
+    assert part.whole and part.shown.columns == ["a,town,y"]
+    assert part.shown.to_series().to_list() == ["1.5,x,", "-2e3,,7", ",\u00fc,8"]
+    assert part.values["a"].to_list() == [1.5, -2000.0, None]
+    assert part.values["y"].to_list() == [None, "7", "8"]  # not asked for as numbers
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        '"3",x,1',
+        "3,x,1\r",
+        "NA,x,1",
+        "nan,x,1",
+        "inf,x,1",
+        "3 ,x,1",
+        "3",
+        "",
+        "3,x,1,",
+        "3,x\x01,1",
+    ],
+)
+def test_rows_that_are_not_plain_are_looked_at_cell_by_cell(file, monkeypatch, odd):
+    write(file, f"{ORDINARY}{odd}\n4,x,1\n")
+    (careful,) = in_parts(monkeypatch, file, 10_000, numbers=["a"])
+    (part,) = in_parts(monkeypatch, file, 10_000, numbers=["a"], lines=",")
+    assert not part.whole and part.shown.equals(careful.shown)
+    mixed = in_parts(monkeypatch, file, len(ORDINARY) // 2, numbers=["a"], lines=",")
+    assert mixed[0].whole and not mixed[-1].whole
+    assert sum(len(part.shown) for part in mixed) == len(careful.shown)
+
+
+def test_lines_are_kept_only_if_the_new_file_has_their_separator(file):
+    write(file, ORDINARY.replace(",", ";"))
+    assert [part.whole for part in chunks(file, ["a"], lines=",")] == [False]
+    assert [part.whole for part in chunks(file, ["a"], lines=";")] == [True]
+
+
 def test_a_cell_longer_than_a_block_or_a_sample(file, monkeypatch):
     write(file, f"note,y\n{'x' * 300_000},1\nb,2\n")
     assert read(file)["note"].str.len_chars().to_list() == [300_000, 1]

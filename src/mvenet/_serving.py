@@ -117,18 +117,20 @@ def predict_file(
     """
     decimal = model[0].named("number")
     wanted = [*decimal, target_of(model)]
+    separator = "" if form in COLUMNAR else "\t" if form == ".tsv" else ","
+    read = chunks(data, decimal, lines=separator, header_rows=header_rows, progress=progress)
 
-    def parts() -> Iterator[pl.DataFrame]:
-        for part in ahead(chunks(data, decimal, header_rows=header_rows, progress=progress)):
+    def parts() -> Iterator[tuple[pl.DataFrame, bool]]:
+        for part in ahead(read):
             rows = np.arange(part.first, part.first + len(part.values))
             added = predictions(model, part.values, intervals, quantiles, rows)
             shown = with_numbers(part.shown, wanted, rows) if form in COLUMNAR else part.shown
-            yield shown.hstack(added)
+            yield shown.hstack(added), part.whole
 
     if isinstance(output, Path):
-        return write_columnar(parts(), output, form)
+        return write_columnar((out for out, _ in parts()), output, form)
     done = 0
-    for out in ahead(parts()):
-        write(out, output, header=not done, separator="\t" if form == ".tsv" else ",")
+    for out, whole in ahead(parts()):
+        write(out, output, header=not done, separator=separator, whole=whole)
         done += len(out)
     return done

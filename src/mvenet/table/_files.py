@@ -20,14 +20,15 @@ from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar
 
 import polars as pl
 from polars.selectors import by_name
 
+from mvenet.table._lines import plain_rows
 from mvenet.table._sniffing import DECIMAL_COMMA, Format, any_cell_size, sniff
 
-BLOCK = 16 << 20  # bytes of a text file that are in memory at a time
+BLOCK = 8 << 20  # bytes of a text file that are in memory at a time
 CHUNK_ROWS, CHUNK_CELLS = 200_000, 2_000_000  # the same for Parquet and Arrow
 SAMPLE = 1 << 20  # bytes looked at to find out how a file is written
 
@@ -51,11 +52,14 @@ class Part:
         The cells as a model takes them: levels with a comma keep it.
     first : int
         Number of the first row in the file, counted from 0.
+    whole : bool
+        Whether what is shown is one column of whole lines, called as the line of column names.
     """
 
     shown: pl.DataFrame
     values: pl.DataFrame
     first: int
+    whole: bool = False
 
 
 def read(
@@ -87,7 +91,7 @@ def read(
         If it is no table, has no rows, or two columns have the same name.
     """
     parts, comma = [], False
-    for part, found in _parts(path, header_rows, progress):
+    for part, found, _ in _parts(path, header_rows, progress):
         parts.append(part)
         comma = found is not None and found.decimal == ","
     frame = pl.concat(parts) if parts else pl.DataFrame()
@@ -105,6 +109,7 @@ def chunks(
     path: str | Path,
     numbers: Collection[str] = (),
     *,
+    lines: str = "",
     header_rows: int = 1,
     progress: Progress | None = None,
 ) -> Iterator[Part]:
@@ -115,7 +120,10 @@ def chunks(
     path : str or path
         As in :func:`read`.
     numbers : collection of str
-        Columns in which a decimal comma is one.
+        Columns that the model takes for numbers: in them a decimal comma is one.
+    lines : str
+        Separator of the file that the rows go to: if it is this one's too, plain rows are shown as
+        whole lines, and ``values`` has numbers instead of text.
     header_rows : int
         As in :func:`read`.
     progress : callable or None
@@ -126,13 +134,13 @@ def chunks(
     Part
     """
     first = 0
-    for frame, found in _parts(path, header_rows, progress):
-        shown = values = frame
+    for frame, found, whole in _parts(path, header_rows, progress, numbers, lines):
+        shown, values = frame if whole is None else whole, frame
         if found is not None and found.decimal == ",":
             shown = frame.with_columns(_with_points(name) for name in frame.columns)
             values = frame.with_columns(shown[n] for n in frame.columns if n in set(numbers))
         if len(frame):
-            yield Part(shown, values, first)
+            yield Part(shown, values, first, whole is not None)
         first += len(frame)
     if not first:
         raise ValueError(f"{path} has no rows: it needs some below the column names.")
@@ -148,11 +156,19 @@ def ahead(parts: Iterator[T]) -> Iterator[T]:
             yield part
 
 
-def write(frame: pl.DataFrame, file: BinaryIO, *, header: bool, separator: str = ",") -> None:
-    """Write rows as CSV to a file that was opened for bytes."""
+def write(
+    frame: pl.DataFrame,
+    file: BinaryIO,
+    *,
+    header: bool,
+    separator: str = ",",
+    whole: bool = False,
+) -> None:
+    """Write rows as CSV to a file that was opened for bytes; ``whole`` as of :class:`Part`."""
     made = io.BytesIO()  # a full disk and a closed pipe are Python's errors, not polars's
+    quotes: Literal["never", "necessary"] = "never" if whole else "necessary"
     try:
-        frame.write_csv(made, include_header=header, separator=separator)
+        frame.write_csv(made, include_header=header, separator=separator, quote_style=quotes)
     except pl.exceptions.ComputeError as error:  # lists and structures have no cell
         raise ValueError(f"The table cannot be written as CSV ({error}).") from error
     left = made.getbuffer()
@@ -191,14 +207,18 @@ def _with_points(name: str) -> pl.Expr:
 
 
 def _parts(
-    path: str | Path, header_rows: int, progress: Progress | None
-) -> Iterator[tuple[pl.DataFrame, Format | None]]:
-    """Rows of a file, and how it is written if it is text."""
+    path: str | Path,
+    header_rows: int,
+    progress: Progress | None,
+    numbers: Collection[str] = (),
+    lines: str = "",
+) -> Iterator[tuple[pl.DataFrame, Format | None, pl.DataFrame | None]]:
+    """Rows of a file, how it is written if it is text, and whole lines if they are wanted."""
     place = Path(path)
     columnar = COLUMNAR.get(place.suffix.lower())
     if columnar is not None:
         for frame in _columnar(place, columnar, progress):
-            yield frame, None
+            yield frame, None, None
         return
     with _opened(path, progress) as stream:
         head = stream.peek(SAMPLE)[:SAMPLE]
@@ -206,10 +226,13 @@ def _parts(
             stream = io.BufferedReader(gzip.GzipFile(fileobj=stream), SAMPLE)
             head = _decompressed(stream, path)
         found = sniff(head, str(path), header_rows)
-        yield _rows(b"", found, str(path), 0), found  # a file without rows has columns, too
+        yield _rows(b"", found, str(path), 0), found, None  # without rows it has columns, too
         line = found.header_lines
+        plain = found.separator == lines and found.decimal != ","
         for block in _blocks(stream, found, str(path)):
-            yield _rows(block, found, str(path), line), found
+            whole, cells = (plain and plain_rows(block, found, numbers)) or (None, None)
+            plain = whole is not None  # one block that is not tells what to expect of the others
+            yield _rows(block, found, str(path), line) if cells is None else cells, found, whole
             line += block.count(b"\n")
 
 
