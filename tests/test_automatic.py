@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from itertools import pairwise
 
@@ -23,6 +24,7 @@ from mvenet import (
     MVERegressorCV,
     NormalMixture,
     _final,
+    _means,
     _stack,
     load,
     metrics,
@@ -33,7 +35,7 @@ from mvenet._evidence import Evidence
 from mvenet._plan import Plan, Table, planned_steps
 from mvenet._steps import Steps
 from mvenet._trees import Forest
-from mvenet.fleet import Networks
+from mvenet.fleet import Networks, derived_seed
 from mvenet.recipes import Architecture
 
 RNG = np.random.default_rng(0)
@@ -128,6 +130,19 @@ def test_a_forest_is_scikit_learns(tmp_path):
     best_first = ExtraTreesRegressor(5, max_leaf_nodes=9, random_state=0).fit(x, y)
     again = Forest.of(best_first.estimators_, 0.0, 1.0)
     assert_allclose(again.predict(new), best_first.predict(new), atol=1e-6)
+
+
+def test_trees_are_those_of_scikit_learns_forest_and_leave_the_filters_of_warnings_alone():
+    before = list(warnings.filters)
+    every = np.arange(len(Y))
+    folds = [(np.setdiff1d(every, test), test) for test in np.array_split(every, 8)]
+    trees = _means.candidates(["trees"], Table(X, Y, None, every), folds, 0, threads=4)[0]
+    assert warnings.filters == before
+    forest = ExtraTreesRegressor(100, random_state=derived_seed(0, 1, 0, 0, 0) % 2**32)
+    for (train, test), said in zip(folds, trees.left_out, strict=True):
+        center, scale = Y[train].mean(), Y[train].std()
+        expected = forest.fit(X[train], (Y[train] - center) / scale).predict(X[test])
+        assert_allclose(said, center + scale * expected, atol=1e-5)
 
 
 def test_blend_is_constrained_least_squares():

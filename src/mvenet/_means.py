@@ -11,8 +11,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import RidgeCV
+from sklearn.tree import ExtraTreeRegressor
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
@@ -123,14 +123,23 @@ def _linear(X: NDArray[Any], y: Array, weight: Array | None, _: int) -> Linear:
 
 
 def _trees(X: NDArray[Any], y: Array, weight: Array | None, seed: int) -> Forest:
-    """Extremely randomised trees: fewer where each is large."""
-    n = len(y)
-    settings: dict[str, Any] = {"n_estimators": _tree_count(n), "random_state": seed}
-    if n > FEW_ROWS:
-        settings |= {"bootstrap": True, "max_samples": FEW_ROWS}
+    """Extremely randomised trees: fewer where each is large.
+
+    Tree by tree: forests of scikit-learn in threads spoil each other's filters of warnings.
+    """
+    n, random = len(y), np.random.RandomState(seed)
     center, scale = float(y.mean()), float(y.std()) or 1.0
-    forest = ExtraTreesRegressor(**settings).fit(X, (y - center) / scale, sample_weight=weight)
-    return Forest.of(forest.estimators_, center, scale)
+    X, target, trees = np.asarray(X, dtype=np.float32), (y - center) / scale, []
+    for _ in range(_tree_count(n)):
+        tree = ExtraTreeRegressor(random_state=random.randint(np.iinfo(np.int32).max))
+        if n <= FEW_ROWS:
+            trees.append(tree.fit(X, target, sample_weight=weight))
+        else:
+            drawn = np.random.RandomState(tree.random_state).randint(n, size=FEW_ROWS)
+            rows, counts = np.unique(drawn, return_counts=True)
+            each = counts if weight is None else counts * weight[rows]
+            trees.append(tree.fit(X[rows], target[rows], sample_weight=each))
+    return Forest.of(trees, center, scale)
 
 
 def _tree_count(n: int) -> int:
