@@ -70,6 +70,21 @@ def report(title: str, cases: list[tuple[str, float, float]]) -> None:
         print(f"{label:>14}{seconds:>12.4f}{unit:>16.2f}{unit / first:>12.2f}")
 
 
+def report_rows(repeats: int, hidden: tuple[int, ...]) -> None:
+    """Print what a row costs, in all and in a further epoch, which neither measures nor copies."""
+    print("\nRows (one network, one thread; ns a row and epoch)")
+    print(f"{'':>16}{'in all':>10}{'relative':>10}{'further epoch':>16}{'relative':>10}")
+    first = None
+    for rows in (10**4, 10**3, 10**5, 10**6, 10**7):
+        epochs = max(1, 10**6 // rows)
+        once, twice = (best(repeats, rows, 1, n * epochs, hidden, 1) for n in (1, 2))
+        costs = [1e9 * seconds / (rows * epochs) for seconds in (once, twice - once)]
+        first = first or costs
+        shares = [cost / start for cost, start in zip(costs, first, strict=True)]
+        print(f"{f'{rows:,} rows':>16}{costs[0]:>10.1f}{shares[0]:>10.2f}"
+              f"{costs[1]:>16.1f}{shares[1]:>10.2f}")  # fmt: skip
+
+
 def memory(networks: int, rows: int) -> tuple[float, float]:
     """Growth of the peak in MB, and the bytes that are needed, in MB."""
     code = f"import scaling, json; print(json.dumps(scaling.grown({networks}, {rows})))"
@@ -120,11 +135,7 @@ def main() -> None:
     parser.add_argument("--only-rows", action="store_true", help="nothing but the rows")
     options = parser.parse_args()
     paper = (40, 20)
-    cases = []
-    for rows in (10**4, 10**3, 10**5, 10**6, 10**7):
-        epochs = max(1, 10**6 // rows)
-        cases.append((f"{rows:,} rows", best(3, rows, 1, epochs, paper, 1), rows * epochs))
-    report("Rows (one network, one thread; unit: row and epoch)", cases)
+    report_rows(3, paper)
     if options.only_rows:
         return
     cases = [(f"{n} epochs", best(3, 1000, 1, n, paper, 1), 1000 * n) for n in (10, 100, 1000)]
