@@ -61,6 +61,21 @@ def full_disk(size: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def small_disk(folder: Path, size: int) -> Iterator[bool]:
+    """Put a disk of so many bytes where the folder is; false if this process may not mount one."""
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    try:
+        mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@contextlib.contextmanager
 def somebody_else() -> Iterator[None]:
     """Be a user without rights, if this is root, who may read and write anything."""
     root = os.geteuid() == 0

@@ -13,6 +13,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+from processes import small_disk
 from sklearn.model_selection import cross_val_score
 
 from mvenet import MVERegressor, MVERegressorCV, _distributed, fleet
@@ -162,23 +163,35 @@ def die_when_asked():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on files are POSIX's")
-def test_full_disks_at_the_workers_lose_nothing():
+def test_full_disks_at_the_workers_lose_nothing(tmp_path):
     X, y = table()
     here = MVERegressorCV(**SEARCH).fit(X, y)
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     at_once = {"distributed.worker.memory.target": 1e-9}  # whatever a worker keeps goes to its disk
     with (
+        small_disk(tmp_path, 1 << 20) as real,
         dask.config.set(at_once),
-        distributed.LocalCluster(**options) as cluster,
+        distributed.LocalCluster(**options, local_directory=tmp_path) as cluster,
         distributed.Client(cluster) as client,
     ):
-        assert set(client.run(fill_the_disk).values()) == {errno.EFBIG}
+        full = client.run(fill_the_disk if real else limit_files)
+        assert set(full.values()) == {errno.ENOSPC if real else errno.EFBIG}
         with joblib.parallel_config(backend="dask"):
             there = MVERegressorCV(**SEARCH).fit(X, y)
     assert_same(here, there)
 
 
 def fill_the_disk(dask_worker):
+    """Write until there is no room; tell what came of it."""
+    try:
+        with Path(dask_worker.local_directory, "large").open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+    except OSError as error:
+        return error.errno
+
+
+def limit_files(dask_worker):
     """Let no file grow from now on, and tell what comes of trying."""
     import resource
 

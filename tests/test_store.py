@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -18,7 +19,7 @@ import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from processes import full_disk, script, somebody_else
+from processes import full_disk, script, small_disk, somebody_else
 from sklearn.base import clone
 
 from mvenet import MVERegressor, compare_strategies
@@ -265,6 +266,22 @@ def test_a_full_disk_is_told_and_loses_no_finished_fold(tmp_path):
     assert str(resumed) == str(compare_strategies(*args, random_state=0))
     with Store(tmp_path) as store:
         assert kept.items() <= store.results().items()  # seconds included
+
+
+def test_a_disk_that_is_full_indeed_loses_no_finished_fold(tmp_path):
+    args = (X, Y, ARMS, 30)
+    with small_disk(tmp_path, 32_768) as mounted:
+        if not mounted:
+            pytest.skip("no right to mount a disk")
+        with pytest.raises(OSError, match=r"disk is full.* The folds in it are safe") as told:
+            compare_strategies(*args, store=tmp_path, random_state=0)
+        assert "\n" not in str(told.value)
+        kept = tmp_path.parent / "kept"
+        shutil.copytree(tmp_path, kept)  # to a disk with room
+    with Store(kept) as store:
+        assert 0 < len(store.results()) < 30
+    resumed = compare_strategies(*args, store=kept, random_state=0)
+    assert str(resumed) == str(compare_strategies(*args, random_state=0))
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path):
