@@ -50,12 +50,16 @@ def _make(rows: int, columns: int, place: Path) -> None:
     table(rows, columns).write_csv(place)
 
 
-def run(*words: object) -> tuple[float, float, float]:
+def run(*words: object, refused: bool = False) -> tuple[float, float, float]:
     """Seconds, the processor's seconds and megabytes of one process."""
     start = time.perf_counter()
-    process = subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [str(word) for word in words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL if refused else None,
+    )
     _, status, usage = os.wait4(process.pid, 0)
-    if status:
+    if bool(status) != refused:
         sys.exit(f"{' '.join(map(str, words))} failed")
     seconds = time.perf_counter() - start
     return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
@@ -132,10 +136,17 @@ def main() -> None:
         run(COMMAND, "fit", small, "--target", "y", "-o", model, "--no-search", "--members", 5)
         ten = folder / "ten.csv"
         make(10, 12, ten)
-        short = {"predict": (ten, "-o", folder / "few.csv"), "evaluate": (ten,), "info": ()}
+        short = {"predict": (ten, "-o", folder / "few.csv"), "evaluate": (ten,), "info": (),
+                 "export": (folder / "model.onnx",)}  # fmt: skip
         for command, more in short.items():
             few = (COMMAND, command, model, *more)
             told(f"{command}, of ten rows at most", [run(*few) for _ in range(given.repeats)])
+        for command in ("fit", "compare"):  # what trains: how soon it says that something is wrong
+            wrong = (COMMAND, command, small, "--target", "z", "-o", model)[
+                : 7 - 2 * (command != "fit")
+            ]
+            measured = [run(*wrong, refused=True) for _ in range(given.repeats)]
+            told(f"{command}, a target that is not there", measured)
         make(given.rows, 12, large)  # thirteen columns with y, which stays as it is
         predict = (COMMAND, "predict", model, large, "-o", folder / "out.csv")
         pairs = [

@@ -84,7 +84,8 @@ def fit(
     with progress_bar(f"reading {data.name}", silent) as bar:
         frame = table.read(data, header_rows=header_rows, progress=bar)
     frame = table.without(frame, drop or (), target)
-    from mvenet import workflow  # with scikit-learn, for which a wrong path need not wait
+    table.split_target(frame, target)
+    from mvenet import workflow  # with scikit-learn, for which no error of the table need wait
 
     with _distributed.on_dask(dask):
         fitted = workflow.fit_table(

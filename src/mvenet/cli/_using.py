@@ -189,18 +189,21 @@ def export(
     """Write a model's networks as ONNX; tells which columns they take."""
     import mvenet.onnx
     from mvenet import persistence
+    from mvenet._predictor import Predictor
 
     check_places([output], [model])
-    loaded = persistence.load(model)
-    networks = loaded[-1] if hasattr(loaded, "steps") else loaded
-    mvenet.onnx.export(networks, output)
-    encoded = networks is not loaded
-    names = list(map(str, loaded[:-1].get_feature_names_out())) if encoded else []
+    loaded = persistence.load_to_predict(model)
+    if isinstance(loaded, tuple) and not isinstance(loaded[-1], Predictor):
+        loaded = persistence.load(model)  # with the name that the error says
+    pipeline = hasattr(loaded, "steps")
+    encoder = loaded[:-1] if pipeline else loaded[0] if isinstance(loaded, tuple) else None
+    mvenet.onnx.export(loaded if encoder is None else loaded[-1], output)
+    names = [] if encoder is None else list(map(str, encoder.get_feature_names_out()))
     if as_json:
         print_json({"output": str(output), "columns": names})
     elif not quiet:
         console.print(f"{output}: input X (float32), outputs mean and std.", soft_wrap=True)
-        if encoded:
+        if names:
             console.print(
                 f"The columns of X, as the model's encoder makes them: {', '.join(names)}",
                 soft_wrap=True,

@@ -10,12 +10,9 @@ from __future__ import annotations
 import json
 import os
 
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
-
 from mvenet import __version__
 from mvenet._atomic import replacing
-from mvenet._estimator import DistributionRegressor
+from mvenet._predictor import Predictor
 from mvenet.onnx._composite import check_composite, composite_moments
 from mvenet.onnx._graph import (
     SMALLEST_STD,
@@ -35,7 +32,7 @@ ABOUT = (
 )
 
 
-def export(model: DistributionRegressor, path: str | os.PathLike[str]) -> None:
+def export(model: Predictor, path: str | os.PathLike[str]) -> None:
     """Write a fitted model as an ONNX file (opset 17; trees are ai.onnx.ml 3).
 
     Its input is ``X``, float32 of shape (n, n_features), for any n and in the units of the training
@@ -108,22 +105,25 @@ def _check_onnx() -> None:
 
 
 def _check(model: object) -> None:
-    if isinstance(model, Pipeline):
+    if hasattr(model, "named_steps"):
         raise TypeError(
             "A Pipeline is not exported whole: export its last step, model[-1], and give the file "
             "the columns that model[:-1].transform returns, as float32."
         )
-    if not isinstance(model, DistributionRegressor):
+    if not isinstance(model, Predictor):
         raise TypeError(
             f"model must be a fitted MVERegressor or MVERegressorCV, got {type(model).__name__}: "
             "pass one of these, such as the best_estimator_ of a GridSearchCV."
         )
-    check_is_fitted(model)
     if hasattr(model, "composite_"):
         check_composite(model.composite_)
+    elif not hasattr(model, "networks_"):
+        from sklearn.utils.validation import check_is_fitted  # a second, for an error's sake
+
+        check_is_fitted(model)
 
 
-def _graph_of(model: DistributionRegressor) -> Graph:
+def _graph_of(model: Predictor) -> Graph:
     """From X of shape (n, d) to mean and std of shape (n,)."""
     graph = Graph()
     if hasattr(model, "composite_"):
@@ -136,7 +136,7 @@ def _graph_of(model: DistributionRegressor) -> Graph:
     return graph
 
 
-def _moments(graph: Graph, mean: str, variance: str, model: DistributionRegressor) -> None:
+def _moments(graph: Graph, mean: str, variance: str, model: Predictor) -> None:
     """Mean and std of the mixture, from those of its members, each in its own units.
 
     Until the end they are in units of the largest scale, counted from the first member's mean:
@@ -154,7 +154,7 @@ def _moments(graph: Graph, mean: str, variance: str, model: DistributionRegresso
     graph("Max", graph("Mul", graph("Sqrt", total), unit), SMALLEST_STD, output="std")
 
 
-def _file(graph: Graph, model: DistributionRegressor) -> bytes:
+def _file(graph: Graph, model: Predictor) -> bytes:
     from onnx import TensorProto, helper
 
     columns: list[str | int] = ["n", model.n_features_in_]
