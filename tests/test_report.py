@@ -262,6 +262,9 @@ def test_what_each_report_holds(fitted, pages):
     assert "Scores of the search" not in pages["plain"] and "over the epochs" in pages["plain"]
     assert "No rows were held out" in pages["not checked"]
     assert "left out by a fold" in pages["folds"]
+    assert "none of them trained on" in pages["plain"] and "held out" in pages["plain"]
+    for claim in ("none of them trained on", "were held out", "were not trained on"):
+        assert claim not in pages["evaluate"]  # nobody has said so
     columns = {row[0]: row[1:] for row in Text(pages["plain"]).table("column")[1:]}
     assert columns["constant"] == ["dropped", "always same"]
     assert columns[SCRIPT] == ["category", "3 levels"] and columns["price"] == ["target", ""]

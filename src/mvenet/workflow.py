@@ -224,7 +224,7 @@ def _refuse_log(y: Array, target: str, members: int | None) -> None:
     if not (y > 0).all():
         raise ValueError(
             f"--positive needs a target above zero everywhere, and {target} holds {y.min():g}: "
-            "leave it away, or add a constant to the column."
+            "drop --positive, or add a constant to the column first."
         )
     if members is not None:
         raise ValueError(

@@ -162,6 +162,7 @@ def _evaluated(model: Any, evaluation: Evaluation, fitted: FittedTable | None) -
         "evaluation": evaluation,
         "n": n,
         "held_out": fitted is None or len(fitted.test) > 0,
+        "given": fitted is None,  # by whoever knows whether the model was trained on them
         "explained": round(100 * r2) if np.isfinite(r2) else None,
         "typical": float(np.mean(np.abs(y - np.median(y)))),
         "width": float(np.median(np.diff(dist.interval(0.9), axis=1))),
