@@ -37,7 +37,11 @@ def attempt(python: str, constraints: list[str], tests: list[str]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         (place / "constraints.txt").write_text("\n".join(constraints) + "\n")
-        subprocess.run([python, "-m", "venv", place / "venv"], check=True)
+        made = subprocess.run(
+            [python, "-m", "venv", place / "venv"], capture_output=True, text=True, check=False
+        )
+        if made.returncode:  # a name that pyenv knows and has no Python for, say
+            return f"cannot be run: {(made.stderr.splitlines() or ['?'])[0]}"
         inside = place / "venv" / "bin" / "python"
         install = [inside, "-m", "pip", "install", "--quiet", "--only-binary=:all:"]
         install += ["--no-binary=mvenet", "-c", place / "constraints.txt", f"{ROOT}[{EXTRAS}]"]
