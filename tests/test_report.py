@@ -196,7 +196,6 @@ def test_baselines():
 
 def test_many_rows_get_no_baselines_and_a_small_file(fitted, monkeypatch):
     monkeypatch.setattr(report, "MOST_BASELINE_ROWS", 10)
-    monkeypatch.setattr(findings, "baselines", pytest.fail)
     assert len(Text(rendered(fitted)).table("model")) == 2
     big = workflow.evaluate(fitted.model, table(20_000))
     page = report.render(fitted.model, big, source="big.csv")

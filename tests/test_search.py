@@ -31,7 +31,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_regressor import EXPECTED_FAILURES, STRICT, assert_same_bits, table, weights
 
-from mvenet import MVERegressor, MVERegressorCV, Normal, NormalMixture, _combination, fleet, recipes
+from mvenet import MVERegressor, MVERegressorCV, Normal, NormalMixture, fleet, recipes
 from mvenet.search import GridEndWarning
 
 MEANS, VARIANCES = (1e-4, 3e-2), (1e-3, 1e-1)  # two values each: no end of a grid to warn of
@@ -600,56 +600,38 @@ def edge_warnings(**settings):
     return model, [str(warning.message) for warning in caught]
 
 
-def planned(monkeypatch, best):
-    """Make a pair the best, whatever the networks do."""
-    judge = _combination.LeftOut.judge
-    pairs = []
+BEST = {"reg_mean": 3e-2, "reg_var": 1e-1}  # of X and Y, whatever the others of a grid are
 
-    def judged(self, groups, scale, scoring):
-        verdict = judge(self, groups, scale, scoring)
-        pair = pairs.pop(0) if pairs else best
-        return _combination.Verdict(np.zeros(len(self.y)) - (pair != best), verdict.scale)
 
-    original = MVERegressorCV._pairs
-
-    def recorded(self):
-        pairs[:] = original(self)
-        return list(pairs)
-
-    monkeypatch.setattr(_combination.LeftOut, "judge", judged)
-    monkeypatch.setattr(MVERegressorCV, "_pairs", recorded)
+def grid(best, end):
+    """Three values of which the best is the smallest, the largest or in the middle."""
+    ends = {"smallest": (best, 1.0, 10.0), "largest": (1e-4, 1e-3, best)}
+    return ends.get(end, (1e-3, best, 1.0))
 
 
 @pytest.mark.parametrize(
-    ("best", "ends"),
-    [
-        ((1e-2, 1e-2), []),
-        ((1e-4, 1e-2), [("reg_mean", "0.0001", "smallest")]),
-        ((1.0, 1e-2), [("reg_mean", "1", "largest")]),
-        ((1e-2, 1.0), [("reg_var", "1", "largest")]),
-        ((1.0, 1e-4), [("reg_mean", "1", "largest"), ("reg_var", "0.0001", "smallest")]),
-    ],
+    ("of_mean", "of_var"),
+    [("", ""), ("smallest", ""), ("largest", ""), ("", "largest"), ("largest", "smallest")],
 )
-def test_a_choice_at_the_end_of_its_grid_is_told(best, ends, monkeypatch):
-    planned(monkeypatch, best)
-    model, messages = edge_warnings(reg_mean=GRID_3, reg_var=GRID_3)
-    assert (model.best_reg_mean_, model.best_reg_var_) == best
-    assert len(messages) == len(ends)
-    for message, (name, value, end) in zip(messages, ends, strict=True):
-        assert message.startswith(f"The best {name}={value} is the {end} that was tried")
+def test_a_choice_at_the_end_of_its_grid_is_told(of_mean, of_var):
+    ends = {"reg_mean": of_mean, "reg_var": of_var}
+    model, messages = edge_warnings(**{name: grid(BEST[name], end) for name, end in ends.items()})
+    assert (model.best_reg_mean_, model.best_reg_var_) == tuple(BEST.values())
+    told = [(name, end) for name, end in ends.items() if end]
+    assert len(messages) == len(told)
+    for message, (name, end) in zip(messages, told, strict=True):
+        assert message.startswith(f"The best {name}={BEST[name]} is the {end} that was tried")
         assert message.endswith(f"extend {name}.")
     # The model is fitted all the same.
     assert len(model.predict(X)) == 90
 
 
 @pytest.mark.parametrize("selection", ["equal", "ratio"])
-def test_the_end_of_a_grid_of_tied_penalties_is_told_once(selection, monkeypatch):
-    times = 10 if selection == "ratio" else 1
-    for reg_mean, count in ((1e-4, 1), (1e-2, 0), (1.0, 1)):
-        with monkeypatch.context() as patch:
-            planned(patch, (reg_mean, times * reg_mean))
-            model, messages = edge_warnings(reg_mean=GRID_3, reg_var=GRID_3, selection=selection)
-        assert model.best_reg_mean_ == reg_mean
+def test_the_end_of_a_grid_of_tied_penalties_is_told_once(selection):
+    for end, count in (("smallest", 1), ("", 0), ("largest", 1)):
+        values = grid(BEST["reg_mean"], end)
+        model, messages = edge_warnings(reg_mean=values, reg_var=values, selection=selection)
+        assert model.best_reg_mean_ == BEST["reg_mean"]
         assert len(messages) == count
         assert all("extend reg_mean" in message for message in messages)
 
@@ -668,10 +650,9 @@ def test_no_warning_of_a_penalty_that_does_nothing():
     assert messages == []
 
 
-def test_no_warning_that_nothing_was_tried_below_zero(monkeypatch):
-    planned(monkeypatch, (0.0, 1e-2))
-    _, messages = edge_warnings(reg_mean=(0.0, 1e-2, 1.0), reg_var=GRID_3)
-    assert messages == []
+def test_no_warning_that_nothing_was_tried_below_zero():
+    model, messages = edge_warnings(reg_mean=(0.0, 1.0, 10.0), reg_var=grid(1e-1, ""))
+    assert model.best_reg_mean_ == 0.0 and messages == []
 
 
 def test_a_search_finds_a_penalty_that_predicts():
