@@ -122,9 +122,9 @@ def test_many_rows_are_sampled():
 
 
 def test_where_it_is_tried_by_itself():
-    assert "gaussian process" in _means.usual(2_000, 100)
-    assert "gaussian process" not in _means.usual(2_001, 3)
-    assert "gaussian process" not in _means.usual(100, 101)
+    assert "gaussian process" in _means.chosen("auto", 2_000, 100)
+    assert "gaussian process" not in _means.chosen("auto", 2_001, 3)
+    assert "gaussian process" not in _means.chosen("auto", 100, 101)
 
 
 def test_the_engine_refuses_parts_that_do_not_fit():

@@ -40,10 +40,23 @@ class Candidate:
     refit: Callable[[], Any]
 
 
-def usual(n: int, columns: int) -> tuple[str, ...]:
-    """The means that are tried on a table, unless others are asked for."""
-    process = n <= MOST_ROWS and columns <= MOST_COLUMNS
-    return NAMES if process else NAMES[:-1]
+def chosen(means: Any, n: int, columns: int) -> tuple[Any, ...]:
+    """What the parameter ``means`` of a search stands for on a table (n, columns), checked."""
+    if isinstance(means, str):
+        process = n <= MOST_ROWS and columns <= MOST_COLUMNS
+        usual = NAMES if process else NAMES[:-1]
+        return ("networks",) if means == "networks" else usual
+    given = tuple(means)
+    for mean in given:
+        known = mean in NAMES if isinstance(mean, str) else hasattr(mean, "fit")
+        if not known:
+            raise ValueError(
+                f"means holds {mean!r}: it must be a list of regressors and of "
+                f"{', '.join(map(repr, NAMES))}."
+            )
+    if not given:
+        raise ValueError("means is empty: name at least one, such as 'networks'.")
+    return given
 
 
 def candidates(

@@ -214,28 +214,11 @@ n_iter_no_change, n_jobs, random_state, verbose
         return _automatic.plan(
             table,
             folds,
-            self._chosen_means(table),
+            _means.chosen(self.means, len(table.rows), table.X.shape[1]),
             entropy,
             target=self.target,
             effort=effort_of(self.effort, len(table.rows)),
         )
-
-    def _chosen_means(self, table: Table) -> tuple[Any, ...]:
-        """Check the parameter ``means``."""
-        if isinstance(self.means, str):
-            usual = _means.usual(len(table.rows), table.X.shape[1])
-            return ("networks",) if self.means == "networks" else usual
-        given = tuple(self.means)
-        for mean in given:
-            known = mean in _means.NAMES if isinstance(mean, str) else hasattr(mean, "fit")
-            if not known or not given:
-                raise ValueError(
-                    f"means holds {mean!r}: it must be a list of regressors and of "
-                    f"{', '.join(map(repr, _means.NAMES))}."
-                )
-        if not given:
-            raise ValueError("means is empty: name at least one, such as 'networks'.")
-        return given
 
     def _fitting(self, table: Table, plan: Any) -> Fitting[list[Warning]]:
         if self.strategy == "auto":
