@@ -17,7 +17,17 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TESTS = ("regressor", "search", "plan", "persistence", "calibration", "comparison", "table", "cli")
+TESTS = (
+    "regressor",
+    "search",
+    "plan",
+    "persistence",
+    "hostile_files",
+    "calibration",
+    "comparison",
+    "table",
+    "cli",
+)
 EXTRAS = "cli,plot,report,persist"
 NEEDS = ("pytest>=8", "pytest-timeout", "pytest-xdist", "hypothesis", "polars", "pandas", "pyarrow")
 
