@@ -46,11 +46,11 @@ league: .venv-league/.installed
 	.venv-league/bin/python benchmarks/league.py $(LEAGUE)
 	.venv-league/bin/python benchmarks/league.py --write
 
-# Needs the data sets (MVENET_DATA), as do the next.
-# Rows a second, memory and latency beside onnxruntime.
-bench-predict: $(STAMP)
-	$(BIN)/python benchmarks/predict.py
+# Rows a second, memory and latency beside onnxruntime and PyTorch.
+bench-predict: .venv-torch/.installed
+	.venv-torch/bin/python benchmarks/predict.py
 
+# Needs the data sets (MVENET_DATA), as does the next.
 bench-search: $(STAMP) .venv-bench/.installed
 	$(BIN)/python benchmarks/search_speed.py --peers .venv-bench/bin/python
 
