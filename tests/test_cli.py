@@ -684,6 +684,10 @@ def test_evaluate(run, here):
     assert "On 40 rows of test.csv" in ran.out
     assert _wording.readable(expected.scores["rmse"]) in ran.out
     assert run("evaluate", "houses.mve", "test.csv", "-q").out == ""
+    assert "rows that it was trained on" not in ran.out
+    mean = workflow.predictions(persistence.load("houses.mve"), frame)["mean"]
+    frame.assign(price=mean).to_csv("known.csv", index=False)  # better than any new rows are
+    assert "rows that it was trained on" in run("evaluate", "houses.mve", "known.csv").out
     frame.drop(columns="price").to_csv("test.csv", index=False)
     assert "There is no column 'price'" in run("evaluate", "houses.mve", "test.csv").told()
 

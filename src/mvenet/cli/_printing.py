@@ -188,6 +188,16 @@ def print_evaluation(evaluation: Evaluation, where: str) -> None:
         console.print(f"Note: {evaluation.without_target:,} row(s) without the target left out")
 
 
+def print_flattered(evaluation: Evaluation) -> None:
+    """A word if the intervals hold more than they claim, as they do of rows trained on."""
+    if verdict(0.9, evaluation.coverage[0.9], len(evaluation.y))[0] == "too wide":
+        console.print(
+            "Note: a model does better on rows that it was trained on; if some of these are, take "
+            "others.",
+            soft_wrap=True,
+        )
+
+
 def check_facts(checked: Check) -> dict[str, Any]:
     """All that a check tells, by name."""
     told = {

@@ -132,6 +132,7 @@ def evaluate(
         print_json(printing.evaluation_facts(evaluation))
     elif not quiet:
         printing.print_evaluation(evaluation, f"{len(evaluation.y):,} rows of {data.name}")
+        printing.print_flattered(evaluation)
         if report is not None:
             console.print(f"Report: {report}", soft_wrap=True)
 
