@@ -92,13 +92,14 @@ def stages(model: Path, data: Path, out: Path) -> dict[str, float]:
         clock[0] = now
 
     with out.open("wb") as file:
-        for part in tables.chunks(data, encoding.named("number")):
+        for part in tables.chunks(data, encoding.named("number"), lines=","):
             done("read")
             X = encoding.transform(part.values)
             done("encode")
             mean, std = predictor.predict(X, return_std=True)
             done("networks")
-            tables.write(part.shown.with_columns(mean=mean, std=std), file, header=part.first == 0)
+            out_rows = part.shown.with_columns(mean=mean, std=std)
+            tables.write(out_rows, file, header=part.first == 0, whole=part.whole)
             done("write")
     return took
 
