@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Matern
 from threadpoolctl import threadpool_limits
@@ -29,15 +30,24 @@ def one_thread():
         yield
 
 
+def twice(x, logs):
+    """The columns, and each again on the logarithmic scale found for it."""
+    u = [(x[:, j] - logs.origin[j]) / logs.length[j] for j in logs.column]
+    again = [np.log(1 + rate * v.clip(0, 1)) for rate, v in zip(logs.rate, u, strict=True)]
+    return np.array([*x.T, *again]).T
+
+
 def scikit_learns(weight):
     """The same process by scikit-learn, which is told the scales."""
     share = np.ones(len(Y)) if weight is None else weight / weight.mean()
     order = np.random.default_rng(3).permutation(len(Y))
-    center, spread = X.mean(axis=0), X.std(axis=0)
-    z, t = (X - center) / spread, (Y - Y.mean()) / Y.std()
+    logs = _process_fit.log_columns(X)
+    wide = twice(X, logs)
+    center, spread = wide.mean(axis=0), wide.std(axis=0)
+    z, t = (wide - center) / spread, (Y - Y.mean()) / Y.std()
     found = _process_fit._Scales.likeliest(z[order], t[order], share[order])
     a, b, c = found.amplitudes
-    lengths, slope = found.lengths, found.slope / 4
+    lengths, slope = found.lengths, found.slope / 7
     kernel = (
         ConstantKernel(a) * Matern(lengths, nu=0.5)
         + ConstantKernel(b) * Matern(np.sqrt(3) * lengths, nu=1.5)
@@ -46,7 +56,7 @@ def scikit_learns(weight):
     )
     theirs = GaussianProcessRegressor(kernel, alpha=found.noise / share + 1e-8, optimizer=None)
     theirs.fit(z, t)
-    return lambda new: Y.mean() + Y.std() * theirs.predict((new - center) / spread)
+    return lambda new: Y.mean() + Y.std() * theirs.predict((twice(new, logs) - center) / spread)
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["equal", "weighted"])
@@ -82,8 +92,30 @@ def test_it_learns_a_smooth_function_and_which_column_says_nothing():
     new = RNG.uniform(-1.8, 1.8, (500, 3))
     truth = 5 + np.sin(2 * new[:, 0]) + 0.5 * new[:, 1]
     assert np.sqrt(np.mean((process.predict(new) - truth) ** 2)) < 0.05
-    lengths = process.scale / X.std(axis=0)
+    lengths = process.scale[:3] / X.std(axis=0)
     assert lengths[2] > 3 * lengths[0]
+
+
+def test_columns_are_there_again_on_a_logarithmic_scale_that_makes_them_normal():
+    normal = RNG.normal(size=(2_000, 2))
+    x = np.column_stack([np.exp(2 * normal[:, 0]), -np.exp(normal[:, 1]), normal[:, 0] > 0])
+    logs = _process_fit.log_columns(x)
+    assert logs.column.tolist() == [0, 1]  # two values have no scale
+    assert (logs.length > 0).tolist() == [True, False]  # the second has its long tail on the left
+    again = logs.beside(x)
+    assert_allclose(again, twice(x, logs), rtol=1e-12)
+    assert np.abs(stats.skew(again[:, 3:])).max() < 0.5 < stats.skew(x[:, 0]) / 10
+    far = np.array([[-1e300, 1e300, 0.0], [1e300, -1e300, 0.0]])
+    ends = np.log1p(logs.rate)
+    assert_allclose(logs.beside(far)[:, 3:], [[0, 0], ends], atol=1e-12)
+
+
+def test_a_skewed_column_costs_no_accuracy():
+    x = np.exp(2 * RNG.normal(size=(400, 1)))
+    y = np.sin(2 * np.log(x[:, 0])) + 0.1 * RNG.normal(size=400)
+    new = np.exp(np.linspace(-3, 3, 300))[:, None]
+    told = _process_fit.fit(x, y, None, seed=0).predict(new)
+    assert np.sqrt(np.mean((told - np.sin(2 * np.log(new[:, 0]))) ** 2)) < 0.1
 
 
 def test_rows_without_weight_are_not_there():
@@ -117,7 +149,7 @@ def test_odd_tables_give_finite_numbers(odd):
 def test_many_rows_are_sampled():
     x = RNG.normal(size=(2_500, 1))
     process = _process_fit.fit(x, x[:, 0], None, seed=0)
-    assert process.points.shape == (1, _process_fit.MOST_ROWS)
+    assert process.points.shape == (2, _process_fit.MOST_ROWS)
     assert_allclose(process.predict(x), x[:, 0], atol=0.01)
 
 
@@ -142,11 +174,15 @@ def test_a_model_file_has_it_and_refuses_a_broken_one(tmp_path):
     process = next(mean for mean in composite.means if isinstance(mean, Process))
     check_composite(composite, 3)
     broken = [
-        {"scale": np.zeros(3)},
+        {"scale": np.zeros(6)},
         {"points": process.points[:, 1:]},
         {"weights": process.weights * np.nan},
         {"polynomial": np.ones(2)},
         {"slope": np.ones(4)},
+        {"logs": replace(process.logs, column=np.array([0, 1, 3]))},
+        {"logs": replace(process.logs, length=np.zeros(3))},
+        {"logs": replace(process.logs, rate=np.full(3, -1.0))},
+        {"logs": None},
         {"intercept": np.inf},
     ]
     for part in broken:

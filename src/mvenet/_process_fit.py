@@ -5,9 +5,10 @@ rows decide how smooth the function is, and of a linear kernel:
 
     k = p(r) · exp(-r) + l · (z · z' + 1) / (d + 1),    p(r) = p₀ + p₁ r + p₂ r²,
 
-where r is the Euclidean distance of rows whose columns are divided by a length scale each. Length
-scales, amplitudes and noise are those under which the training rows are most likely, with a weak
-prior that keeps a column without evidence at a moderate length scale.
+where r is the Euclidean distance of rows whose columns are divided by a length scale each. Columns
+are there twice, the second time on a logarithmic scale, and length scales tell which is of use.
+Length scales, amplitudes and noise are those under which the training rows are most likely, with a
+weak prior that keeps a column without evidence at a moderate length scale.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist, squareform
 
-from mvenet._process import Process
+from mvenet._process import LogColumns, Process
 
 Array = NDArray[np.float64]
 
@@ -32,6 +33,7 @@ FEW_ROWS = 300  # that its scales are learned from
 ITERATIONS = 30
 SPREAD = 1.5  # of the prior of a length scale's logarithm
 JITTER = 1e-8
+RATES = 2.0 ** np.arange(-1, 20, 2)  # that are tried of a column on a logarithmic scale
 # Bounds of logarithms: of length scales (columns have a spread of one), and of variances, those of
 # the three kernels, of the noise and of the linear kernel (y has one of one).
 LENGTHS, KERNELS, NOISES, SLOPES = (-3.0, 7.0), (-12.0, 5.0), (-14.0, 1.0), (-12.0, 3.0)
@@ -44,6 +46,8 @@ def fit(X: NDArray[Any], y: Array, weight: Array | None, seed: int) -> Process:
         order = order[weight[order] > 0]
     rows = order[:MOST_ROWS]
     X, y = np.asarray(X, dtype=np.float64)[rows], y[rows]
+    logs = log_columns(X)
+    X = logs.beside(X)
     share = np.ones(len(y)) if weight is None else weight[rows] / weight[rows].mean()
     center, spread = X.mean(axis=0), X.std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)
@@ -65,7 +69,31 @@ def fit(X: NDArray[Any], y: Array, weight: Array | None, seed: int) -> Process:
         found.polynomial,
         slope * found.lengths * (z.T @ alpha),
         float(y_mean + slope * alpha.sum()),
+        logs,
     )
+
+
+def log_columns(X: Array) -> LogColumns:
+    """All columns of more than two values, each with the rate that brings it closest to normal."""
+    ends = zip(X.min(axis=0), X.max(axis=0), strict=True)
+    found = [
+        (column, *_likeliest_rate(X[:, column], low, high))
+        for column, (low, high) in enumerate(ends)
+        if len(np.unique(X[:, column])) > 2 and np.isfinite(high - low)
+    ]
+    column, origin, length, rate = np.array(found).reshape(-1, 4).T
+    return LogColumns(column.astype(np.int64), origin, length, rate)
+
+
+def _likeliest_rate(x: Array, low: float, high: float) -> tuple[float, float, float]:
+    """Origin, length and rate under which the column's logarithms are likeliest to be normal."""
+    best, found = -np.inf, (low, high - low, 0.0)
+    for origin, length in ((low, high - low), (high, low - high)):
+        logs = np.log1p(np.outer(RATES, (x - origin) / length))
+        likely = np.log(RATES) - logs.mean(axis=1) - np.log(logs.std(axis=1))
+        if likely.max() > best:
+            best, found = likely.max(), (origin, length, RATES[likely.argmax()])
+    return found
 
 
 @dataclass(frozen=True)

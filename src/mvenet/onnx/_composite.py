@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mvenet._composite import Array, Composite, Linear, MeanOfNoise, NetworkMean, Noise
-from mvenet._process import Process
+from mvenet._process import LogColumns, Process
 from mvenet._stack import MULTIPLES
 from mvenet._steps import BOUND, Steps
 from mvenet._trees import Forest
@@ -212,7 +212,8 @@ def _forest(graph: Graph, forest: Forest, within: str) -> str:
 
 def _process(graph: Graph, process: Process, within: str) -> str:
     """A linear function, and a sum over the points of what falls with the distance from them."""
-    z = graph("Div", graph("Sub", within, process.center), process.scale)
+    columns = within if process.logs is None else _with_logs(graph, process.logs, within)
+    z = graph("Div", graph("Sub", columns, process.center), process.scale)
     own = graph("ReduceSum", graph("Mul", z, z), np.array([1]), keepdims=1)
     theirs = graph(
         "Sub", np.square(process.points).sum(axis=0), graph("MatMul", z, 2 * process.points)
@@ -226,6 +227,15 @@ def _process(graph: Graph, process: Process, within: str) -> str:
     line = graph("Add", _row_sum(graph, graph("Mul", z, process.slope)), process.intercept)
     total = graph("MatMul", kernel, process.weights[:, None])  # two dimensions: there may be no row
     return graph("Add", line, graph("Squeeze", total, np.array([1])))
+
+
+def _with_logs(graph: Graph, logs: LogColumns, within: str) -> str:
+    """The columns, and some of them again on a logarithmic scale."""
+    some = graph("Gather", within, logs.column, axis=1)
+    u = graph("Div", graph("Sub", some, logs.origin), logs.length)
+    inside = graph("Max", graph("Min", u, 1.0), 0.0)
+    again = graph("Log", graph("Add", graph("Mul", inside, logs.rate), 1.0))
+    return graph("Concat", within, again, axis=1)
 
 
 def _ignorance(graph: Graph, composite: Composite, x: str, within: str) -> str:

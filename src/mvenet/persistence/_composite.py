@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvenet._composite import Composite, Linear, MeanOfNoise, NetworkMean, Noise, Range
-from mvenet._process import Process
+from mvenet._process import LogColumns, Process
 from mvenet._stack import MULTIPLES, Shape
 from mvenet._steps import Steps
 from mvenet._trees import Forest
@@ -122,6 +122,8 @@ def _check_process(process: Any, d: int) -> None:
     check_fields(process, Process)
     count = np.shape(process.weights)
     require(len(count) == 1 and count[0] > 0, "has a Gaussian process without points")
+    if process.logs is not None:
+        d += _check_logs(process.logs, d)
     _array(process.center, (d,), "center")
     _array(process.scale, (d,), "scale", above=0.0)
     _array(process.points, (d, *count), "points")
@@ -129,6 +131,19 @@ def _check_process(process: Any, d: int) -> None:
     _array(process.polynomial, (3,), "polynomial", least=0.0)
     _array(process.slope, (d,), "slope")
     require(_number(process.intercept), "has a Gaussian process without intercept")
+
+
+def _check_logs(logs: Any, d: int) -> int:
+    check_fields(logs, LogColumns)
+    shape = np.shape(logs.column)
+    require(len(shape) == 1, "has logarithms that are no list")
+    _array(logs.column, shape, "column", dtype="<i8", least=0)
+    require(not len(logs.column) or logs.column.max() < d, "has a logarithm of a column too many")
+    _array(logs.origin, shape, "origin")
+    _array(logs.length, shape, "length")
+    require(np.all(logs.length != 0), "has a logarithm of a column without length")
+    _array(logs.rate, shape, "rate", above=0.0)
+    return len(logs.column)
 
 
 def _number(value: Any) -> bool:

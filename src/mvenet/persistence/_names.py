@@ -18,6 +18,7 @@ HOMES = {
     "Linear": "mvenet._composite",
     "Forest": "mvenet._trees",
     "Process": "mvenet._process",
+    "LogColumns": "mvenet._process",
     "Steps": "mvenet._steps",
     "Shape": "mvenet._stack",
 }

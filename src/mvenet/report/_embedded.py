@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mvenet import fleet
 from mvenet._composite import Composite, Linear, MeanOfNoise, NetworkMean
-from mvenet._process import Process
+from mvenet._process import LogColumns, Process
 from mvenet._stack import MULTIPLES
 from mvenet._trees import Forest
 from mvenet.calibration import CalibratedRegressor
@@ -245,7 +245,14 @@ def _process_data(process: Process) -> dict[str, Any]:
         "polynomial": process.polynomial.tolist(),
         "slope": process.slope.tolist(),
         "intercept": process.intercept,
+        "logs": [] if process.logs is None else _log_columns(process.logs),
     }
+
+
+def _log_columns(logs: LogColumns) -> list[list[float]]:
+    """Column, origin, length and rate of each."""
+    parts = (logs.column, logs.origin, logs.length, logs.rate)
+    return [list(each) for each in zip(*(part.tolist() for part in parts), strict=True)]
 
 
 def _forest_data(forest: Forest, rounded: bool) -> dict[str, Any]:

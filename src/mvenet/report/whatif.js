@@ -119,7 +119,8 @@
   }
 
   function process(p, x) { // a line, and what falls with the distance from each point
-    const z = x.map((v, j) => (v - p.center[j]) / p.scale[j]), [a, b, c] = p.polynomial;
+    const logs = p.logs.map(([j, origin, length, rate]) => Math.log1p(rate * clip((x[j] - origin) / length, 0, 1)));
+    const z = x.concat(logs).map((v, j) => (v - p.center[j]) / p.scale[j]), [a, b, c] = p.polynomial;
     let total = z.reduce((sum, v, j) => sum + p.slope[j] * v, p.intercept);
     p.weights.forEach((weight, i) => {
       const r = Math.sqrt(z.reduce((sum, v, j) => sum + (v - p.points[i * z.length + j]) ** 2, 0));
