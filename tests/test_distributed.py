@@ -152,8 +152,9 @@ def test_a_worker_that_dies_when_asked_for_its_version_is_done_without(client):
     with joblib.parallel_config(backend="dask"):
         there = model.fit(X, y).predict(X)
     np.testing.assert_array_equal(here, there)
-    assert worker not in client.scheduler_info()["workers"]
-    client.wait_for_workers(2, timeout=60)
+    while worker in client.scheduler_info()["workers"]:  # until the scheduler has noticed
+        time.sleep(0.1)
+    client.wait_for_workers(2)  # for the tests that follow; a busy machine may take its time
 
 
 def die_when_asked():
