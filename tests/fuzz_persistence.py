@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as _  # a file may name what imports it, and that asks the processor through ctypes
+import polars  # noqa: F401  (by a file that names a table it would ask the processor through ctypes)
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
