@@ -68,6 +68,7 @@ class MeanOfNoise:
     number: int
 
 
+# Means that are arrays of ours; anything else is a regressor of the user's.
 OURS = (Linear, NetworkMean, MeanOfNoise, Forest, Process)
 
 

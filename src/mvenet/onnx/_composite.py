@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mvenet._composite import Array, Composite, Linear, MeanOfNoise, NetworkMean, Noise
+from mvenet._composite import OURS, Array, Composite, Linear, MeanOfNoise, NetworkMean, Noise
 from mvenet._process import LogColumns, Process
 from mvenet._stack import MULTIPLES
 from mvenet._steps import BOUND, Steps
@@ -27,7 +27,7 @@ FAR = 1e100  # whose square is a number, too
 def check_composite(composite: Composite) -> None:
     """Refuse a blend of what has no nodes."""
     for mean in composite.means:
-        if not isinstance(mean, NetworkMean | MeanOfNoise | Linear | Forest | Process):
+        if not isinstance(mean, OURS):
             raise TypeError(
                 f"means gave the model a {type(mean).__name__}, which has no place in the file: "
                 'fit with means="networks", or "auto", to export it.'

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvenet import fleet
-from mvenet._composite import Composite, Linear, MeanOfNoise, NetworkMean
+from mvenet._composite import OURS, Composite, Linear, MeanOfNoise, NetworkMean
 from mvenet._process import LogColumns, Process
 from mvenet._stack import MULTIPLES
 from mvenet._trees import Forest
@@ -56,10 +56,7 @@ def embedded(estimator: Any, X: Array) -> tuple[dict[str, Any], float] | None:
 def _can_be_embedded(estimator: Any, calibrated: bool, X: Array) -> bool:
     """Whether the page can do all that the model does."""
     if isinstance(composite := getattr(estimator, "composite_", None), Composite):
-        return all(
-            isinstance(mean, NetworkMean | MeanOfNoise | Linear | Forest | Process)
-            for mean in composite.means  # a regressor of the user's is none of these
-        )
+        return all(isinstance(mean, OURS) for mean in composite.means)
     networks = getattr(estimator, "networks_", None)
     return (
         isinstance(networks, fleet.Networks)
