@@ -98,8 +98,8 @@ def stages(model: Path, data: Path, out: Path) -> dict[str, float]:
             done("encode")
             mean, std = predictor.predict(X, return_std=True)
             done("networks")
-            out_rows = part.shown.with_columns(mean=mean, std=std)
-            tables.write(out_rows, file, header=part.first == 0, whole=part.whole)
+            added = pl.DataFrame({"mean": mean, "std": std})
+            tables.write(part.shown, added, file, header=not part.first, lines=part.lines)
             done("write")
     return took
 

@@ -18,6 +18,7 @@
 #include <tuple>
 
 #include "fleet.hpp"
+#include "lines.hpp"
 #include "parts.hpp"
 #include "trees.hpp"
 
@@ -413,6 +414,19 @@ nb::object predict_process(const Matrix& x, const Vector<double>& center,
     return mean.release();
 }
 
+nb::bytes side_by_side(const nb::bytes& left, const nb::bytes& right, char separator) {
+    const std::string_view first(left.c_str(), left.size()), second(right.c_str(), right.size());
+    const std::size_t size = size_side_by_side(first, second);
+    auto made = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, Py_ssize_t(size)));
+    if (!made.is_valid()) nb::raise_python_error();
+    char* out = PyBytes_AsString(made.ptr());
+    {
+        const nb::gil_scoped_release unlocked;
+        put_side_by_side(first, second, separator, out);
+    }
+    return made;
+}
+
 Job make_job(const std::string& mode, std::int64_t subset, std::int64_t parent, bool started,
              std::uint64_t seed, std::int64_t epochs, double learning_rate,
              const std::string& schedule, double reg_mean, double reg_var, bool init_var_bias,
@@ -459,6 +473,8 @@ NB_MODULE(_engine, m) {
           "right"_a, "starts"_a, "threads"_a);
     m.def("predict_process", &predict_process, nb::kw_only(), "x"_a, "center"_a, "scale"_a,
           "points"_a, "weights"_a, "polynomial"_a, "slope"_a, "intercept"_a, "threads"_a);
+    m.def("side_by_side", &side_by_side, "left"_a, "right"_a, "separator"_a,
+          "Lines of text, each followed by one of another text, which ends in a line end.");
     m.def("activations", [] { return activations; }, "Names of the activations.");
     m.def("objectives", [] { return objectives; }, "Names of the objectives.");
     m.def("schedules", [] { return schedules; }, "Names of the schedules of the learning rate.");

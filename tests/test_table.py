@@ -21,7 +21,7 @@ from sklearn.base import clone
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 
-from mvenet import table  # noqa: E402
+from mvenet import _engine, table  # noqa: E402
 from mvenet.table import (  # noqa: E402
     TableEncoder,
     _files,
@@ -290,8 +290,7 @@ ORDINARY = "a,town,y\n1.5,x,\n-2e3,,7\n,\u00fc,8\n"
 def test_plain_rows_are_shown_as_they_stand(file):
     write(file, ORDINARY)
     (part,) = chunks(file, ["a"], lines=",")
-    assert part.whole and part.shown.columns == ["a,town,y"]
-    assert part.shown.to_series().to_list() == ["1.5,x,", "-2e3,,7", ",\u00fc,8"]
+    assert part.lines.decode() == ORDINARY.removeprefix("a,town,y\n")
     assert part.values["a"].to_list() == [1.5, -2000.0, None]
     assert part.values["y"].to_list() == [None, "7", "8"]  # not asked for as numbers
 
@@ -308,23 +307,22 @@ def test_plain_rows_are_shown_as_they_stand(file):
         "3",
         "",
         "3,x,1,",
-        "3,x\x01,1",
     ],
 )
 def test_rows_that_are_not_plain_are_looked_at_cell_by_cell(file, monkeypatch, odd):
     write(file, f"{ORDINARY}{odd}\n4,x,1\n")
     (careful,) = in_parts(monkeypatch, file, 10_000, numbers=["a"])
     (part,) = in_parts(monkeypatch, file, 10_000, numbers=["a"], lines=",")
-    assert not part.whole and part.shown.equals(careful.shown)
+    assert not part.lines and part.shown.equals(careful.shown)
     mixed = in_parts(monkeypatch, file, len(ORDINARY) // 2, numbers=["a"], lines=",")
-    assert mixed[0].whole and not mixed[-1].whole
+    assert mixed[0].lines and not mixed[-1].lines
     assert sum(len(part.shown) for part in mixed) == len(careful.shown)
 
 
 def test_lines_are_kept_only_if_the_new_file_has_their_separator(file):
     write(file, ORDINARY.replace(",", ";"))
-    assert [part.whole for part in chunks(file, ["a"], lines=",")] == [False]
-    assert [part.whole for part in chunks(file, ["a"], lines=";")] == [True]
+    assert [bool(part.lines) for part in chunks(file, ["a"], lines=",")] == [False]
+    assert [bool(part.lines) for part in chunks(file, ["a"], lines=";")] == [True]
 
 
 def test_a_cell_longer_than_a_block_or_a_sample(file, monkeypatch):
@@ -380,13 +378,41 @@ def test_what_is_written_is_read_back(file, other, separator):
     numbers = {"mean": [0.1 + 0.2, -1e-300, 1e22], "std": [1.0, 2.5, 5e-324]}
     frame = pl.DataFrame({"a,b": ["x", other, "y"], "c": ["1", "2.50", None], **numbers})
     with file.open("wb") as stream:
-        table.write(frame[:2], stream, header=True, separator=separator)
-        table.write(frame[2:], stream, header=False, separator=separator)
+        for part, header in ((frame[:2], True), (frame[2:], False)):
+            added = part.select("mean", "std")
+            shown = part.drop("mean", "std")
+            table.write(shown, added, stream, header=header, separator=separator)
     back = read(file)
     assert back["a,b"].to_list() == ["x", other, "y"]
     assert back["c"].to_list() == ["1", "2.50", None]
     for name in ("mean", "std"):
         assert back[name].cast(float).to_list() == frame[name].to_list()
+
+
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_plain_lines_are_written_as_they_stand_with_more_at_their_ends(file, end):
+    write(file, "a,town\n1.50,x\n-2e3,\n,ü" + end)
+    parts = list(chunks(file, ["a"], lines=","))
+    added = pl.DataFrame({"mean": [1.0, 0.25, -3.0], "std": [0.1 + 0.2, 2.5, 0.125]})
+    with file.open("wb") as stream:
+        for part in parts:
+            more = added.slice(part.first, len(part.shown))
+            table.write(part.shown, more, stream, header=not part.first, lines=part.lines)
+    expected = "a,town,mean,std\n1.50,x,1.0,0.30000000000000004\n-2e3,,0.25,2.5\n,ü,-3.0,0.125\n"
+    assert file.read_text("utf-8") == expected
+
+
+def test_a_blank_line_is_no_row_of_a_table_of_one_column(file):
+    write(file, "a\n1\n\n2\n")
+    (part,) = chunks(file, ["a"], lines=",")
+    assert not part.lines and part.values["a"].to_list() == ["1", "2"]
+
+
+@pytest.mark.parametrize("right", [b"", b"1\n", b"1\n2", b"1\n2\n3\n"])
+def test_lines_side_by_side_must_be_as_many(right):
+    assert _engine.side_by_side(b"a\nb\n", b"1\n2\n", ";") == b"a;1\nb;2\n"
+    with pytest.raises(ValueError, match="as many lines"):
+        _engine.side_by_side(b"a\nb\n", right, ";")
 
 
 # --- Parquet -------------------------------------------------------------------------------------

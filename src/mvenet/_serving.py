@@ -14,7 +14,7 @@ from mvenet._conformal import Conformal
 from mvenet._predictor import PredictsDistribution
 from mvenet._wording import percent
 from mvenet.predictive import predictive_distribution
-from mvenet.table import COLUMNAR, ahead, chunks, with_numbers, write, write_columnar
+from mvenet.table import COLUMNAR, Part, ahead, chunks, with_numbers, write, write_columnar
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -120,17 +120,20 @@ def predict_file(
     separator = "" if form in COLUMNAR else "\t" if form == ".tsv" else ","
     read = chunks(data, decimal, lines=separator, header_rows=header_rows, progress=progress)
 
-    def parts() -> Iterator[tuple[pl.DataFrame, bool]]:
+    def parts() -> Iterator[tuple[Part, pl.DataFrame]]:
         for part in ahead(read):
             rows = np.arange(part.first, part.first + len(part.values))
-            added = predictions(model, part.values, intervals, quantiles, rows)
-            shown = with_numbers(part.shown, wanted, rows) if form in COLUMNAR else part.shown
-            yield shown.hstack(added), part.whole
+            yield part, predictions(model, part.values, intervals, quantiles, rows)
+
+    def numbers(part: Part) -> pl.DataFrame:
+        rows = np.arange(part.first, part.first + len(part.values))
+        return with_numbers(part.shown, wanted, rows)
 
     if isinstance(output, Path):
-        return write_columnar((out for out, _ in parts()), output, form)
+        whole = (numbers(part).hstack(added) for part, added in parts())
+        return write_columnar(whole, output, form)
     done = 0
-    for out, whole in ahead(parts()):
-        write(out, output, header=not done, separator=separator, whole=whole)
-        done += len(out)
+    for part, added in ahead(parts()):
+        write(part.shown, added, output, header=not done, separator=separator, lines=part.lines)
+        done += len(added)
     return done

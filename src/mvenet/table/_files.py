@@ -20,11 +20,12 @@ from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import polars as pl
 from polars.selectors import by_name
 
+from mvenet import _engine
 from mvenet.table._lines import plain_rows
 from mvenet.table._sniffing import DECIMAL_COMMA, Format, any_cell_size, sniff
 
@@ -52,14 +53,15 @@ class Part:
         The cells as a model takes them: levels with a comma keep it.
     first : int
         Number of the first row in the file, counted from 0.
-    whole : bool
-        Whether what is shown is one column of whole lines, called as the line of column names.
+    lines : bytes
+        The rows as they stand in the file, if all of them are plain and that was asked for; what is
+        shown has numbers then, too.
     """
 
     shown: pl.DataFrame
     values: pl.DataFrame
     first: int
-    whole: bool = False
+    lines: bytes = b""
 
 
 def read(
@@ -134,13 +136,13 @@ def chunks(
     Part
     """
     first = 0
-    for frame, found, whole in _parts(path, header_rows, progress, numbers, lines):
-        shown, values = frame if whole is None else whole, frame
+    for frame, found, plain in _parts(path, header_rows, progress, numbers, lines):
+        shown = values = frame
         if found is not None and found.decimal == ",":
             shown = frame.with_columns(_with_points(name) for name in frame.columns)
             values = frame.with_columns(shown[n] for n in frame.columns if n in set(numbers))
         if len(frame):
-            yield Part(shown, values, first, whole is not None)
+            yield Part(shown, values, first, plain)
         first += len(frame)
     if not first:
         raise ValueError(f"{path} has no rows: it needs some below the column names.")
@@ -157,21 +159,37 @@ def ahead(parts: Iterator[T]) -> Iterator[T]:
 
 
 def write(
-    frame: pl.DataFrame,
+    shown: pl.DataFrame,
+    added: pl.DataFrame,
     file: BinaryIO,
     *,
     header: bool,
     separator: str = ",",
-    whole: bool = False,
+    lines: bytes = b"",
 ) -> None:
-    """Write rows as CSV to a file that was opened for bytes; ``whole`` as of :class:`Part`."""
+    """Write rows as CSV, further columns beside them, to a file that was opened for bytes.
+
+    ``lines`` are what is shown, as of :class:`Part`.
+    """
+    if header:
+        _put(_csv(shown.clear().hstack(added.clear()), separator, header=True), file)
+    if lines:
+        _put(_engine.side_by_side(lines, _csv(added, separator), separator), file)
+    else:
+        _put(_csv(shown.hstack(added), separator), file)
+
+
+def _csv(frame: pl.DataFrame, separator: str, header: bool = False) -> bytes:
     made = io.BytesIO()  # a full disk and a closed pipe are Python's errors, not polars's
-    quotes: Literal["never", "necessary"] = "never" if whole else "necessary"
     try:
-        frame.write_csv(made, include_header=header, separator=separator, quote_style=quotes)
+        frame.write_csv(made, include_header=header, separator=separator)
     except pl.exceptions.ComputeError as error:  # lists and structures have no cell
         raise ValueError(f"The table cannot be written as CSV ({error}).") from error
-    left = made.getbuffer()
+    return made.getvalue()
+
+
+def _put(text: bytes, file: BinaryIO) -> None:
+    left = memoryview(text)
     while len(left):  # an unbuffered pipe takes what fits
         left = left[file.write(left) :]
 
@@ -212,13 +230,13 @@ def _parts(
     progress: Progress | None,
     numbers: Collection[str] = (),
     lines: str = "",
-) -> Iterator[tuple[pl.DataFrame, Format | None, pl.DataFrame | None]]:
+) -> Iterator[tuple[pl.DataFrame, Format | None, bytes]]:
     """Rows of a file, how it is written if it is text, and whole lines if they are wanted."""
     place = Path(path)
     columnar = COLUMNAR.get(place.suffix.lower())
     if columnar is not None:
         for frame in _columnar(place, columnar, progress):
-            yield frame, None, None
+            yield frame, None, b""
         return
     with _opened(path, progress) as stream:
         head = stream.peek(SAMPLE)[:SAMPLE]
@@ -226,13 +244,16 @@ def _parts(
             stream = io.BufferedReader(gzip.GzipFile(fileobj=stream), SAMPLE)
             head = _decompressed(stream, path)
         found = sniff(head, str(path), header_rows)
-        yield _rows(b"", found, str(path), 0), found, None  # without rows it has columns, too
+        yield _rows(b"", found, str(path), 0), found, b""  # without rows it has columns, too
         line = found.header_lines
         plain = found.separator == lines and found.decimal != ","
         for block in _blocks(stream, found, str(path)):
-            whole, cells = (plain and plain_rows(block, found, numbers)) or (None, None)
-            plain = whole is not None  # one block that is not tells what to expect of the others
-            yield _rows(block, found, str(path), line) if cells is None else cells, found, whole
+            cells = plain_rows(block, found, numbers) if plain else None
+            if cells is None:
+                plain = False  # one block that is not tells what to expect of the others
+                yield _rows(block, found, str(path), line), found, b""
+            else:
+                yield cells, found, block
             line += block.count(b"\n")
 
 
@@ -284,7 +305,7 @@ def _blocks(stream: io.BufferedReader, found: Format, path: str) -> Iterator[byt
     """The rows below the header as UTF-8, in blocks that end where a row does."""
     decode = codecs.getincrementaldecoder(found.encoding)().decode
     plain = found.encoding == "utf-8"
-    rest, skipped = b"", False
+    rest, above = b"", found.header_bytes
     while True:
         try:
             piece = stream.read(BLOCK)
@@ -294,22 +315,28 @@ def _blocks(stream: io.BufferedReader, found: Format, path: str) -> Iterator[byt
         except EOFError as error:  # of gzip
             raise ValueError(f"{path} is cut short ({error}): get the whole file.") from error
         last = not piece
-        rest += text.replace(b"\r", b"\n") if found.old_line_ends else text
-        if not skipped and (last or len(rest) >= found.header_bytes):
-            rest, skipped = rest[found.header_bytes :], True
-        cut = len(rest) if last else _last_row_end(rest)
-        if skipped:
-            block, rest = rest[:cut], rest[cut:]
+        if found.old_line_ends:
+            text = text.replace(b"\r", b"\n")
+        if above:
+            text, above = text[above:], max(0, above - len(text))
+        cut = len(text) if last else _last_row_end(text, rest.count(b'"'))
+        if cut or last:
+            block, rest = b"".join((rest, memoryview(text)[:cut])), text[cut:]  # copied once
             if not _NOTHING.fullmatch(block):
                 yield block
+        else:
+            rest += text
         if last:
             return
 
 
-def _last_row_end(block: bytes) -> int:
-    """Where the last whole row ends: at a line's end with an even number of quotes before it."""
+def _last_row_end(block: bytes, quotes: int) -> int:
+    """Where the last whole row ends: at a line's end with an even number of quotes before it.
+
+    ``quotes`` are those before the block.
+    """
     cut = block.rfind(b"\n") + 1
-    quotes = block.count(b'"', 0, cut)
+    quotes += block.count(b'"', 0, cut)
     while cut and quotes % 2:
         before = block.rfind(b"\n", 0, cut - 1) + 1
         quotes -= block.count(b'"', before, cut)

@@ -6,58 +6,40 @@ no text each: the model takes the numbers, and a prediction is put at the end of
 
 from __future__ import annotations
 
-import io
 from collections.abc import Collection
 
 import polars as pl
 
 from mvenet.table._sniffing import Format
 
-NOWHERE = "\x01"  # a separator that no such file has
 
-
-def plain_rows(
-    block: bytes, found: Format, numbers: Collection[str]
-) -> tuple[pl.DataFrame, pl.DataFrame] | None:
-    """The lines of a block and its cells, those of some columns as numbers.
+def plain_rows(block: bytes, found: Format, numbers: Collection[str]) -> pl.DataFrame | None:
+    """The cells of a block of whole lines, those of some columns as numbers.
 
     Returns
     -------
-    lines : polars.DataFrame of shape (n, 1)
-        Called as the line of column names.
-    cells : polars.DataFrame of shape (n, n_columns)
-
-    or None if a look at each cell is needed: quotes, blank or short lines, a number that is none.
+    polars.DataFrame of shape (n_lines, n_columns)
+        Or None if a look at each cell is needed: quotes, blank or short lines, a number that is
+        none.
     """
-    if any(mark in block for mark in (b'"', b"\r", NOWHERE.encode())):
+    if b'"' in block or b"\r" in block:
         return None
-    kinds: dict[str, pl.DataType] = {
-        name: pl.Float64() if name in numbers else pl.String() for name in found.names
-    }
+    kinds = {name: pl.Float64() if name in numbers else pl.String() for name in found.names}
     try:
-        lines = _parsed(block, NOWHERE, {header(found.names, found.separator): pl.String()})
-        cells = _parsed(block, found.separator, kinds)
+        cells = pl.read_csv(
+            block, has_header=False, separator=found.separator, quote_char=None, schema=kinds
+        )
     except pl.exceptions.PolarsError:
         return None
-    if len(lines) != len(cells) or lines[:, 0].null_count() or _short(block, found, cells):
+    if len(cells) != block.count(b"\n") + (not block.endswith(b"\n")):
         return None
     finite = all(column.is_finite().all() for column in cells if column.dtype == pl.Float64)
-    return (lines, cells) if finite else None
-
-
-def header(names: list[str], separator: str) -> str:
-    """The line of column names as it is written, with quotes where they are needed."""
-    made = io.BytesIO()
-    pl.DataFrame(schema=dict.fromkeys(names, pl.String())).write_csv(made, separator=separator)
-    return made.getvalue().decode().removesuffix("\n")
-
-
-def _parsed(block: bytes, separator: str, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
-    return pl.read_csv(block, has_header=False, separator=separator, quote_char=None, schema=kinds)
+    return cells if finite and not _short(block, found, cells) else None
 
 
 def _short(block: bytes, found: Format, cells: pl.DataFrame) -> bool:
     """Whether a line lacks cells, which polars takes for missing ones."""
     if not cells[:, -1].null_count():
         return False
-    return block.count(found.separator.encode()) != (len(found.names) - 1) * len(cells)
+    n = len(found.names) - 1
+    return not n or block.count(found.separator.encode()) != n * len(cells)
