@@ -597,7 +597,8 @@ def moments(*values):
     ("form", "hours"),
     [("%Y-%m-%d", 0), ("%d.%m.%Y", 0), ("%m/%d/%y", 0), ("%d/%m/%Y", 0), ("%Y-%m-%dT%H:%M:%SZ", 1),
      ("%Y-%m-%d %H:%M:%S+0000", 1), ("%d %b %Y", 0), ("%B %d, %Y", 0), ("%d-%b-%y", 0),
-     ("%Y/%m/%d %H:%M", 1), ("%m/%d/%Y %I:%M %p", 1), ("%d %B %Y", 0), ("%Y.%m.%d", 0)],
+     ("%Y/%m/%d %H:%M", 1), ("%m/%d/%Y %I:%M %p", 1), ("%d %B %Y", 0), ("%Y.%m.%d", 0),
+     ("%Y%m%d", 0), ("%Y%m%dT%H%M%S", 1), ("%Y-%m-%d %H:%M:%S UTC", 1)],
 )  # fmt: skip
 def test_dates_as_people_write_them(form, hours):
     times = [dt.datetime(2019, 11, 3) + dt.timedelta(days=17 * i, hours=5 * hours * i)
@@ -613,8 +614,38 @@ def test_zones_are_brought_together():
     assert "in UTC" in kind(*texts)[1]
     zoned = pl.Series([dt.datetime(2020, 1, 1, 12), dt.datetime(2020, 7, 1, 12)] * 3)
     frame = pl.DataFrame({"x": zoned.dt.replace_time_zone("Europe/Berlin")})
-    read = TableEncoder().fit(frame).tidy(frame)["x"].to_list()
-    assert read[:2] == [dt.datetime(2020, 1, 1, 11), dt.datetime(2020, 7, 1, 10)]
+    for typed in (frame, pd.DataFrame({"x": pd.to_datetime(zoned).tz_localize("Europe/Berlin")})):
+        encoder = TableEncoder().fit(typed)
+        read = encoder.tidy(typed)["x"].to_list()
+        assert read[:2] == [dt.datetime(2020, 1, 1, 11), dt.datetime(2020, 7, 1, 10)]
+        assert "in UTC" in encoder.columns_["x"].remark
+    texts = frame.select(pl.col("x").dt.strftime("%Y-%m-%dT%H:%M:%S%z"))  # as a CSV has them
+    assert encoder.tidy(texts).equals(encoder.tidy(frame))
+
+
+def test_dates_that_are_whole_numbers():
+    days = [dt.date(2019, 12, 20) + dt.timedelta(days=i) for i in range(40)]
+    numbers = [int(f"{day:%Y%m%d}") for day in days]
+    frame = pl.DataFrame({"x": numbers})
+    encoder = TableEncoder().fit(frame)
+    assert encoder.columns_["x"].remark.startswith("2019-12-20 to 2020-01-28, days since")
+    for other in (pl.Series(days), [str(n) for n in numbers], pd.Series(numbers).tolist()):
+        assert encoder.tidy(pl.DataFrame({"x": other})).equals(encoder.tidy(frame))
+    assert kind(*[*numbers, 20200231])[0] == "number"  # no such day
+    assert kind(*numbers[:4])[0] == "number"  # too few to tell
+    assert kind(*[n + 0.5 for n in numbers])[0] == "number"
+
+
+@pytest.mark.parametrize("form", ["%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y %H:%M"])
+def test_after_the_fit_iso_will_do_as_well(form):
+    times = [dt.datetime(2020, 1, 1) + dt.timedelta(days=i, hours=12) for i in range(40)]
+    fitted = pl.DataFrame({"x": [t.strftime(form) for t in times]})
+    encoder = TableEncoder().fit(fitted)
+    for iso in ("%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S") if "%H" in form else ("%Y-%m-%d",):
+        later = pl.DataFrame({"x": [t.strftime(iso) for t in times[:-1]] + [None]})
+        assert encoder.tidy(later)[:-1].equals(encoder.tidy(fitted)[:-1])
+    with pytest.raises(ValueError, match=r"held dates, as .* row 1 has '2020-01-01T00:00:00Z'"):
+        encoder.transform(pl.DataFrame({"x": ["2020-01-01T00:00:00Z"]}))  # which zone was it?
 
 
 def test_months_and_times_of_day():

@@ -60,7 +60,8 @@ def _from_pandas(series: Any) -> pl.Series:
         return pl.Series([None if v is None or v != v else bool(v) for v in _cells(series)])
     if kind in "mM":
         if getattr(series.dtype, "tz", None) is not None:
-            series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+            moments = series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
+            return pl.Series(moments.astype("M8[us]")).dt.replace_time_zone("UTC")
         return pl.Series(series.to_numpy().astype(f"{kind}8[us]"))
     texts = [None if v is None else str(v) for v in _cells(series)]
     return pl.Series(texts, dtype=pl.String)
@@ -116,14 +117,14 @@ def taken_for(cells: pl.Series, rows: NDArray[Any]) -> tuple[Column, _dates.Date
         return Column("dropped", "all missing"), None
     if not gaps and given.n_unique() == 1:
         return Column("dropped", f"always {_shown(given[0])[:30]}"), None
-    if cells.dtype == pl.Float64:
-        return Column("number", remark), None
     if cells.dtype == pl.Boolean:
         return Column("truth", remark), None
-    if cells.dtype == pl.String and _n_numbers(given) == len(given):
+    values = given.cast(pl.Float64, strict=False) if _numeric(cells) else None
+    compact = values is not None and not values.null_count() and _dates.compact(values)
+    if values is not None and not values.null_count() and not compact:
         return Column("number", remark), None
     try:
-        dates = _dates.found(cells)
+        dates = _dates.found(texts(cells) if compact else cells)
     except ValueError as error:
         return Column("dropped", str(error)), None
     if dates is not None:
@@ -152,8 +153,8 @@ def _text(cells: pl.Series, given: pl.Series, remark: str, rows: NDArray[Any]) -
     return Column("category", f"{told}, {remark}" if remark else told)
 
 
-def _n_numbers(given: pl.Series) -> int:
-    return len(given) - given.cast(pl.Float64, strict=False).null_count()
+def _numeric(cells: pl.Series) -> bool:
+    return cells.dtype in (pl.Float64, pl.String)
 
 
 def parsed(table: pl.DataFrame, names: Collection[str]) -> dict[str, pl.Series]:
@@ -239,7 +240,9 @@ def truths(series: pl.Series) -> Array:
 def days(series: pl.Series, dates: _dates.Dates, rows: NDArray[Any]) -> Array:
     """Days since the column's origin, NaN where missing."""
     cells = plain_series(series)
-    made = _dates.days(cells, dates.form) if _temporal(cells) else np.full(len(cells), np.nan)
+    if cells.dtype == pl.Float64 and dates.form == _dates.COMPACT:
+        cells = texts(cells)
+    made = _dates.days_later(cells, dates.form) if _temporal(cells) else np.full(len(cells), np.nan)
     wrong = np.isnan(made) & cells.is_not_null().to_numpy()
     if wrong.any():
         form = f", as {_dates.example(dates.form)}," if dates.form else ""

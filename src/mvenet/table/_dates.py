@@ -22,21 +22,22 @@ _MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _LOOKS = re.compile(
     r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{4}[-/]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4})"
     rf"|\d{{1,2}}(st|nd|rd|th)?[-/. ]+{_MONTH}[-/., ]+\d{{2,4}}"
-    rf"|{_MONTH}[. ]+\d{{1,2}}(st|nd|rd|th)?,? +\d{{2,4}})([ T]\d{{1,2}}:\d{{2}}.*)?"
+    rf"|{_MONTH}[. ]+\d{{1,2}}(st|nd|rd|th)?,? +\d{{2,4}}|\d{{8}})([ T]\d{{1,2}}:?\d{{2}}.*)?"
     r"|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?",
     re.IGNORECASE,
 )
+COMPACT = "%Y%m%d"  # which a number may be, too
 # Years of two digits first: %Y would take 20 for the year 20.
 _DAYS = (
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d",
     "%d.%m.%y", "%d.%m.%Y", "%m/%d/%y", "%m/%d/%Y", "%d/%m/%y", "%d/%m/%Y", "%d-%m-%y",
     "%d-%m-%Y", "%m-%d-%y", "%m-%d-%Y",
     "%d %B %y", "%d %B %Y", "%d-%B-%y", "%d-%B-%Y", "%d.%B %Y", "%B %d %y", "%B %d %Y",
-    "%Y-%m", "%Y/%m",
+    "%Y-%m", "%Y/%m", COMPACT,
 )  # fmt: skip
 _HOURS = (" %H:%M", " %H:%M:%S%.f", " %I:%M %p", " %I:%M:%S %p")
 _ZONES = ("", "%z")
-_ISO = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d")
+_ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M")
 _TIMES = ("%H:%M", "%H:%M:%S%.f", "%I:%M %p")
 _WORDS = {"%Y": "year", "%y": "year", "%m": "month", "%d": "day", "%B": "month"}
 CYCLES = {"y": ("year", 365.2425), "w": ("week", 7.0), "d": ("day", 1.0)}
@@ -88,7 +89,8 @@ def found(column: pl.Series) -> Dates | None:
     """
     given = column.drop_nulls()
     if given.dtype != pl.String:
-        return _described("", days(given, ""), "") if given.dtype.is_temporal() else None
+        zoned = isinstance(given.dtype, pl.Datetime) and given.dtype.time_zone is not None
+        return _described("", days(given, ""), "", zoned) if given.dtype.is_temporal() else None
     sample = given.unique(maintain_order=True).head(_MOST_TRIED)
     alike = [bool(_LOOKS.fullmatch(text)) for text in sample]
     if np.mean(alike) <= 0.9:
@@ -102,7 +104,30 @@ def found(column: pl.Series) -> Dates | None:
     if not whole:
         raise ValueError(_mixed(given, read[forms[0]]))
     form = _likeliest(whole)
-    return _described(form, whole[form], _told(form, list(whole)))
+    return _described(form, whole[form], _told(form, list(whole)), "%z" in form)
+
+
+def compact(numbers: pl.Series) -> bool:
+    """Whether numbers are dates such as 20200131: of others, one in twenty-seven could be one."""
+    if not 19e6 < numbers[0] < 21e6 or numbers.n_unique() < 5:
+        return False
+    texts = numbers.cast(pl.Int64, strict=False).cast(pl.String)
+    return bool((numbers % 1 == 0).all()) and not np.isnan(days(texts, COMPACT)).any()
+
+
+def days_later(column: pl.Series, form: str) -> Array:
+    """The same for a table after the fit, where ISO's way to write a date will do as well."""
+    text = column.dtype == pl.String
+    made = np.full(len(column), np.nan) if text and not form else days(column, form)
+    if not text or form in _TIMES:
+        return made
+    zones = _ZONES if not form else ("%z",) if "%z" in form else ("",)
+    for iso in (day + zone for zone in zones for day in _ISO):
+        gone = np.isnan(made)
+        if gone.sum() == column.null_count():
+            break
+        made = np.where(gone, days(column, iso), made)
+    return made
 
 
 def days(column: pl.Series, form: str) -> Array:
@@ -140,8 +165,6 @@ def _n_read(texts: pl.Series, form: str) -> int:
 
 def _read(texts: pl.Series, form: str) -> pl.Series:
     """Parse; what is not in this form is missing."""
-    if not form:  # the file of the fit knew its types, this one does not
-        return _read(texts, _ISO[0]).fill_null(_read(texts, _ISO[1]))
     if form in _TIMES:
         return _parsed(texts, form)
     parsed = _parsed(texts, form)
@@ -162,8 +185,9 @@ def _parsed(texts: pl.Series, form: str) -> pl.Series:
 def _plain(texts: pl.Series) -> pl.Series:
     """Without what people add: the T of ISO, a Z, ordinals, commas and points between words."""
     for pattern, replacement in (
+        (r"^(\d{8})[Tt ](\d\d)(\d\d)", "$1 $2:$3:"),
         (r"(\d)[Tt](\d{1,2}:)", "$1 $2"),
-        (r"[zZ]$", "+0000"),
+        (r" ?(?:[zZ]|UTC|GMT)$", "+0000"),
         (r"(\d{1,2})(?:st|nd|rd|th)\b", "$1"),
         (r"([a-zA-Z])\.", "$1"),
         (",", " "),
@@ -187,7 +211,7 @@ def _told(form: str, others: list[str]) -> str:
     return "read as " + "/".join(_WORDS[mark] for mark in order if mark in form)
 
 
-def _described(form: str, when: Array, told: str) -> Dates:
+def _described(form: str, when: Array, told: str, zoned: bool) -> Dates:
     """The origin and the cycles that the dates span."""
     if form in _TIMES or (when.max() < 1 and when.min() >= 0):
         return Dates(form, 0.0, "d", "time of day")
@@ -201,7 +225,7 @@ def _described(form: str, when: Array, told: str) -> Dates:
     spans = [CYCLES[letter][0] for letter in cycles]
     made = "days since the first" + (f", time of {', '.join(spans)}" if spans else "")
     first, last = (str(np.datetime64(int(d), "D")) for d in (when.min(), when.max()))
-    zone = "in UTC" if "%z" in form else ""
+    zone = "in UTC" if zoned else ""
     return Dates(
         form, float(when.min()), cycles,
         ", ".join(filter(None, [f"{first} to {last}", told, zone, made])),
