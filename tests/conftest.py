@@ -4,9 +4,27 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
+
+import pytest
+from estimators import table, tiny
+
+from mvenet import MVERegressor
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # no windows, also where there is a screen
 
 # Started in the background of a script, a process ignores Ctrl-C, and so does all that it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a model file may be written."""
+    return tmp_path / "model.mve"
+
+
+@pytest.fixture(scope="session")
+def model() -> MVERegressor:
+    """A model for files: two networks of three columns, nobody's to change."""
+    return tiny(n_members=2).fit(*table(n=60))

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from estimators import FAST, assert_unfitted, fast
 from numpy.testing import assert_allclose
 from processes import python
 from scipy import sparse
@@ -24,29 +25,17 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, NotFit
 from mvenet import MVERegressor, fleet
 from mvenet.recipes import Architecture, Stage, Training
 
-FAST = {
-    "hidden_mean": (8,),
-    "hidden_var": (4,),
-    "warmup_epochs": 20,
-    "epochs": 10,
-    "learning_rate": 0.02,
-    "reg_mean": 1e-3,
-    "random_state": 0,
-}
 LONG = {"epochs": 10**6, "warmup_epochs": 10**6, "random_state": 0}  # minutes, if not stopped
 
 
-def fast(**settings):
-    return MVERegressor(**FAST | settings)
-
-
-def table(n=60, d=3, seed=0):
-    rng = np.random.default_rng(seed)
+def line(n=60, d=3):
+    """A table that is learnt in a moment."""
+    rng = np.random.default_rng(0)
     X = rng.normal(3.0, 2.0, (n, d))
     return X, 5 + 2 * X[:, 0] + 0.3 * rng.standard_normal(n)
 
 
-X, Y = table()
+X, Y = line()
 
 
 def replaced(array, value, at=7):
@@ -55,20 +44,14 @@ def replaced(array, value, at=7):
     return array
 
 
-def assert_unfitted(model):
-    for method in ("predict", "predict_dist", "predict_interval", "predict_quantiles"):
-        with pytest.raises(NotFittedError, match="MVERegressor instance is not fitted yet"):
-            getattr(model, method)(X)
-
-
 def assert_refused(error, match, X=X, y=Y, sample_weight=None, **settings):
     """`fit` refuses, on a new estimator and on one that was fitted before."""
-    for model in (fast(), fast().fit(*table())):
+    for model in (fast(), fast().fit(*line())):
         model.set_params(**settings)
         with pytest.raises(error, match=match):
             model.fit(X, y, sample_weight)
         if not settings:
-            assert_unfitted(model)
+            assert_unfitted(model, X)
 
 
 def refusal(attempt):
@@ -192,7 +175,7 @@ def test_too_few_rows_for_early_stopping():
         model = fast(early_stopping=True, validation_fraction=fraction)
         with pytest.raises(ValueError, match=message):
             model.fit(X[:n], Y[:n])
-        assert_unfitted(model)
+        assert_unfitted(model, X)
     fast(early_stopping=True).fit(X[:3], Y[:3])
 
 
@@ -263,14 +246,14 @@ def test_one_far_outlier():
 @pytest.mark.parametrize("where", ["column", "target"])
 def test_numbers_near_the_largest(where, size, n):
     # Sums and ranges of such numbers overflow: refused with a reason, or right.
-    X, y = table(n)
+    X, y = line(n)
     side = np.where(np.arange(n) % 2, size, -size)
     X, y = (np.column_stack([X, side]), y) if where == "column" else (X, side)
     model = fast(epochs=3, warmup_epochs=3)
     refused = refusal(lambda: model.fit(X, y))
     if refused:
         assert "too large" in refused
-        assert_unfitted(model)
+        assert_unfitted(model, X)
         return
     mean, std = model.predict(X, return_std=True)
     assert np.isfinite(mean).all() and np.isfinite(std).all()
@@ -356,7 +339,7 @@ def test_inputs_are_never_changed():
 
 
 def test_predict_before_fit():
-    assert_unfitted(fast())
+    assert_unfitted(fast(), X)
     with pytest.raises(NotFittedError):
         fast().score(X, Y)
 
@@ -481,7 +464,7 @@ def test_parameters_out_of_range(name, values):
         with pytest.raises(ValueError, match=f"(?s){name}.*(must|has no meaning).*") as caught:
             model.fit(X, Y)
         assert repr(value) in str(caught.value)
-        assert_unfitted(model)
+        assert_unfitted(model, X)
 
 
 @pytest.mark.parametrize(
@@ -539,7 +522,7 @@ def test_all_members_diverge(strategy, options):
     model.set_params(learning_rate=1e30, clip_value=None, strategy=strategy)
     with pytest.raises(ValueError, match=r"diverged \(learning_rate=1e\+30.*lower learning_rate"):
         model.fit(X, Y)
-    assert_unfitted(model)
+    assert_unfitted(model, X)
 
 
 def test_some_members_diverge():
@@ -574,7 +557,7 @@ def test_some_members_diverge():
 def test_divergence_in_the_very_last_step_is_seen(rate):
     model = fast(learning_rate=rate, strategy="no-warmup", epochs=1, batch_size=1000)
     assert "lower learning_rate" in refusal(lambda: model.fit(X, Y))
-    assert_unfitted(model)
+    assert_unfitted(model, X)
 
 
 @pytest.mark.filterwarnings("ignore:The standard deviation is at its floor")
@@ -630,7 +613,7 @@ HOW = {
 def test_ctrl_c(how, options):
     model = MVERegressor(**LONG, **options)
     assert interrupted_after(0.2, HOW[how], lambda: model.fit(X, Y)) < 0.6
-    assert_unfitted(model)
+    assert_unfitted(model, X)
     model.set_params(**FAST)
     assert_sane(model.fit(X, Y), X, Y)  # and it can be used again
 
@@ -639,16 +622,16 @@ def test_ctrl_c_unfits_what_was_fitted_before():
     model = fast().fit(X, Y)
     model.set_params(**LONG)
     interrupted_after(0.1, HOW["SIGINT"], lambda: model.fit(X, Y))
-    assert_unfitted(model)
+    assert_unfitted(model, X)
 
 
 def test_ctrl_c_within_one_long_step():
     # A full batch of a wide network takes a second; nobody should have to wait for its end.
-    X, y = table(n=300_000, d=5)
+    X, y = line(n=300_000, d=5)
     wide = {"hidden_mean": (256, 256), "hidden_var": None, "batch_size": len(y)}
     model = MVERegressor(**LONG, **wide)
     assert interrupted_after(0.5, HOW["SIGINT"], lambda: model.fit(X, y)) < 0.6
-    assert_unfitted(model)
+    assert_unfitted(model, X)
 
 
 def test_other_signals_are_handled_during_fit(monkeypatch):
@@ -670,7 +653,7 @@ def test_other_signals_are_handled_during_fit(monkeypatch):
         model = MVERegressor(**LONG)
         with pytest.raises(TimeoutError, match="too late"):
             model.fit(X, Y)
-        assert_unfitted(model)
+        assert_unfitted(model, X)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -14,6 +14,7 @@ import joblib
 import numpy as np
 import pytest
 import threadpoolctl
+from estimators import fast, table
 from processes import python
 from sklearn.base import clone
 
@@ -22,29 +23,11 @@ from mvenet._estimator import fit_together
 from mvenet.recipes import Architecture, Stage, Training, stages
 
 SETS = _engine.instruction_sets()
-FAST = {
-    "hidden_mean": (8,),
-    "hidden_var": (4,),
-    "warmup_epochs": 10,
-    "epochs": 5,
-    "reg_mean": 1e-3,
-    "random_state": 0,
-}
 ARCHITECTURE = Architecture((9, 5), (6,))
 TRAINING = Training(batch_size=16, clip_value=5.0)
 
 
-def fast(**settings):
-    return MVERegressor(**FAST | settings)
-
-
-def table(n=90, d=3, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(3.0, 2.0, (n, d))
-    return X, 5 + np.sin(X[:, 0]) + 0.3 * rng.standard_normal(n)
-
-
-X, Y = table()
+X, Y = table(n=90)
 
 
 def bits(model, X=X):
@@ -210,32 +193,20 @@ def test_a_member_does_not_depend_on_how_many_others_there_are(early_stopping):
     assert few.networks_.parameters.tobytes() == many.networks_.parameters[:2].tobytes()
 
 
-HASH = f"""
-import hashlib, os, sys
-import numpy as np
-from mvenet import MVERegressor
-rng = np.random.default_rng(0)
-X = rng.normal(3.0, 2.0, (90, 3))
-Y = 5 + np.sin(X[:, 0]) + 0.3 * rng.standard_normal(90)
-for os.environ["MVENET_SIMD"] in sys.argv[1:]:
-    for options in (dict(), dict(n_members=3), dict(early_stopping=True)):
-        model = MVERegressor(**{FAST}, **options).fit(X, Y)
-        found = b"".join(a.tobytes() for a in model.predict(X, return_std=True))
-        print(hashlib.sha256(found).hexdigest())
-"""
+def hashes():
+    """Of what three estimators predict, trained with each set of instructions."""
+    for os.environ["MVENET_SIMD"] in SETS:
+        for options in ({}, {"n_members": 3}, {"early_stopping": True}):
+            yield hashlib.sha256(bits(fast(**options).fit(X, Y))).hexdigest()
 
 
 def test_a_fresh_process(monkeypatch):
-    environment = {"PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "1", "LC_ALL": "C"}
-    found = python(HASH, *SETS, env=os.environ | environment).split()
-    expected = []
-    for simd in SETS:
-        monkeypatch.setenv("MVENET_SIMD", simd)
-        expected += [
-            hashlib.sha256(bits(fast(**options).fit(X, Y))).hexdigest()
-            for options in ({}, {"n_members": 3}, {"early_stopping": True})
-        ]
-    assert found == expected
+    monkeypatch.setenv("MVENET_SIMD", SETS[0])
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    environment = {"PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "1", "LC_ALL": "C", "PYTHONPATH": path}
+    code = "import test_determinism\nprint(*test_determinism.hashes())"
+    found = python(code, env=os.environ | environment).split()
+    assert found == list(hashes())
 
 
 def test_workers_of_joblib_give_the_same_bits():

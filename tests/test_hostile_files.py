@@ -20,23 +20,13 @@ import fuzz_persistence as fuzz
 import joblib
 import numpy as np
 import pytest
-from test_persistence import X, Y, network
+from estimators import table, tiny
 
 from mvenet import MVERegressor
 from mvenet.persistence import _archive as archive
 from mvenet.persistence import _audit as audit
 from mvenet.persistence import info, load
 from mvenet.persistence._names import located
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "model.mve"
-
-
-@pytest.fixture(scope="module")
-def model() -> MVERegressor:
-    return network(n_members=2).fit(X, Y)
 
 
 @pytest.fixture(scope="module")
@@ -298,7 +288,7 @@ def test_networks_that_training_cannot_have_made(
 def test_architectures_that_do_not_fit(
     attribute: str, value: Any, reason: str, model: MVERegressor
 ) -> None:
-    right = network(hidden_mean=(4,), hidden_var=(3,), n_members=2).fit(X, Y).networks_
+    right = tiny(hidden_mean=(4,), hidden_var=(3,), n_members=2).fit(*table()).networks_
     audit.check_networks(right)
     wrong = dataclasses.replace(right.architecture, **{attribute: value})
     with pytest.raises(ValueError, match=reason):

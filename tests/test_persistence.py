@@ -20,6 +20,7 @@ from typing import Any
 import fuzz_persistence as fuzz
 import numpy as np
 import pytest
+from estimators import TINY, tiny
 from numpy.testing import assert_allclose, assert_array_equal
 from processes import full_disk, python, somebody_else
 from sklearn.base import BaseEstimator, clone
@@ -66,37 +67,11 @@ EXPECTED = FIXTURE.with_suffix(".json")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 Y = np.exp(0.3 * X[:, 0]) + 0.1 * RNG.normal(size=60) + 1
-QUICK: dict[str, Any] = {"epochs": 3, "warmup_epochs": 3, "random_state": 0}
-
-
-def network(**settings: Any) -> MVERegressor:
-    return MVERegressor(
-        **{"strategy": "warmup", "hidden_mean": (5,), "hidden_var": (4,), **QUICK, **settings}
-    )
 
 
 def search(**settings: Any) -> MVERegressorCV:
     grids = {"reg_mean": [1e-3, 1e-2], "reg_var": [1e-3, 1e-2], "cv": 2, "n_members": 1}
-    return MVERegressorCV(
-        **{
-            "strategy": "warmup",
-            "hidden_mean": (5,),
-            "hidden_var": (4,),
-            **QUICK,
-            **grids,
-            **settings,
-        }
-    )
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "model.mve"
-
-
-@pytest.fixture(scope="module")
-def model() -> MVERegressor:
-    return network(n_members=2).fit(X, Y)
+    return MVERegressorCV(**{**TINY, **grids, **settings})
 
 
 def same(a: Any, b: Any) -> bool:
@@ -127,11 +102,11 @@ def files(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     "unfitted",
     [
-        network(),
-        network(n_members=3, hidden_mean=(), hidden_var=()),
-        network(hidden_var=None, activation="silu", early_stopping=True),
-        network(hidden_mean=np.array([3, 2]), reg_mean=np.float64(0.1), n_jobs=np.int64(1)),
-        network(clip_value=None, objective="beta-nll", beta=0.25),
+        tiny(),
+        tiny(n_members=3, hidden_mean=(), hidden_var=()),
+        tiny(hidden_var=None, activation="silu", early_stopping=True),
+        tiny(hidden_mean=np.array([3, 2]), reg_mean=np.float64(0.1), n_jobs=np.int64(1)),
+        tiny(clip_value=None, objective="beta-nll", beta=0.25),
         search(),
         search(final="refit", scale=False, n_members=2),
         search(cv=KFold(3, shuffle=True, random_state=1)),
@@ -200,13 +175,11 @@ LOGARITHM = {"func": np.log, "inverse_func": np.exp}
 @pytest.mark.parametrize(
     "unfitted",
     [
-        make_pipeline(columns(), network()),
+        make_pipeline(columns(), tiny()),
         make_pipeline(columns(remainder="passthrough"), search()),
-        TransformedTargetRegressor(make_pipeline(columns(), network()), **LOGARITHM),
-        TransformedTargetRegressor(
-            make_pipeline(selected(), network()), transformer=MinMaxScaler()
-        ),
-        make_pipeline(columns(sparse=False).set_output(transform="pandas"), network()),
+        TransformedTargetRegressor(make_pipeline(columns(), tiny()), **LOGARITHM),
+        TransformedTargetRegressor(make_pipeline(selected(), tiny()), transformer=MinMaxScaler()),
+        make_pipeline(columns(sparse=False).set_output(transform="pandas"), tiny()),
     ],
     ids=["pipeline", "search", "logarithm", "selector", "pandas"],
 )
@@ -245,7 +218,7 @@ def test_pipelines_come_back_to_the_bit(unfitted: BaseEstimator, path: Path) -> 
     ids=str,
 )
 def test_steps_come_back_to_the_bit(step: Any, path: Path) -> None:
-    model = make_pipeline(step, network()).fit(np.round(X), Y)
+    model = make_pipeline(step, tiny()).fit(np.round(X), Y)
     save(model, path)
     assert_array_equal(load(path).predict(np.round(X)), model.predict(np.round(X)))
 
@@ -254,8 +227,8 @@ def test_steps_come_back_to_the_bit(step: Any, path: Path) -> None:
     "unfitted",
     [
         CalibratedRegressor(search()),
-        CalibratedRegressor(make_pipeline(StandardScaler(), network()), "scale", KFold(3)),
-        CalibratedRegressor(FrozenEstimator(network().fit(X, Y))),
+        CalibratedRegressor(make_pipeline(StandardScaler(), tiny()), "scale", KFold(3)),
+        CalibratedRegressor(FrozenEstimator(tiny().fit(X, Y))),
     ],
     ids=["search", "pipeline", "frozen"],
 )
@@ -271,7 +244,7 @@ def test_calibrated_ones_come_back_to_the_bit(unfitted: CalibratedRegressor, pat
 
 def test_what_the_command_line_fits_comes_back(path: Path) -> None:
     encoder = pytest.importorskip("mvenet.table").TableEncoder(target="price")
-    model = make_pipeline(encoder, network()).fit(table(), Y)
+    model = make_pipeline(encoder, tiny()).fit(table(), Y)
     save(model, path)
     again = load(path)
     assert again[0].target == "price" and again[0].columns_ == model[0].columns_
@@ -281,7 +254,7 @@ def test_what_the_command_line_fits_comes_back(path: Path) -> None:
 def test_names_of_features_are_remembered_and_checked(path: Path) -> None:
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"a": X[:, 0], "b": X[:, 1]})
-    save(network().fit(frame, Y), path)
+    save(tiny().fit(frame, Y), path)
     again = load(path)
     assert again.feature_names_in_.tolist() == ["a", "b"] == info(path)["feature_names"]
     with pytest.raises(ValueError, match="feature names"):
@@ -343,7 +316,7 @@ def test_info_tells_without_building(model: MVERegressor, path: Path) -> None:
     inside.fingerprint_ = _validation.fingerprint(X, Y)
     save(inside, path)
     assert info(path)["fingerprint"] == inside.fingerprint_
-    pipeline = make_pipeline(StandardScaler(), network()).fit(X, Y)
+    pipeline = make_pipeline(StandardScaler(), tiny()).fit(X, Y)
     pipeline[-1].fingerprint_ = "of the scaled table"
     save(TransformedTargetRegressor(pipeline).fit(X, Y), path)
     assert (info(path)["model"], info(path)["estimator"]) == (
@@ -355,7 +328,8 @@ def test_info_tells_without_building(model: MVERegressor, path: Path) -> None:
 
 
 def test_a_hundred_networks_within_a_second(path: Path) -> None:
-    model = MVERegressor(n_members=100, **QUICK).fit(RNG.normal(size=(200, 13)), np.arange(200.0))
+    model = MVERegressor(n_members=100, epochs=3, warmup_epochs=3)
+    model.fit(RNG.normal(size=(200, 13)), np.arange(200.0))
     save(model, path)  # which imports skops
     took = []
     for _ in range(3):
@@ -494,13 +468,13 @@ def double(x: Any) -> Any:
         (CalibratedRegressor(BayesianRidge()), "CalibratedRegressor has no network of mvenet"),
         (RandomForestRegressor(2), "RandomForestRegressor has no network of mvenet"),
         (make_pipeline(StandardScaler(), SVR()), "Pipeline has no network of mvenet"),
-        (Mine(**QUICK), r"test_persistence\.Mine: replace it"),
-        (make_pipeline(FunctionTransformer(double), network()), r"test_persistence\.double"),
-        (make_pipeline(FunctionTransformer(lambda x: x), network()), "lambda"),
-        (make_pipeline(FunctionTransformer(np.abs), network()), r"numpy\..*abs"),
-        (GridSearchCV(network(), {"n_members": [1]}, cv=2), r"GridSearchCV"),
+        (Mine(**TINY), r"test_persistence\.Mine: replace it"),
+        (make_pipeline(FunctionTransformer(double), tiny()), r"test_persistence\.double"),
+        (make_pipeline(FunctionTransformer(lambda x: x), tiny()), "lambda"),
+        (make_pipeline(FunctionTransformer(np.abs), tiny()), r"numpy\..*abs"),
+        (GridSearchCV(tiny(), {"n_members": [1]}, cv=2), r"GridSearchCV"),
         (
-            TransformedTargetRegressor(network(), func=double, inverse_func=double),
+            TransformedTargetRegressor(tiny(), func=double, inverse_func=double),
             r"test_persistence\.double",
         ),
     ],
@@ -515,7 +489,7 @@ def test_models_that_cannot_be_saved(model: Any, reason: str, path: Path) -> Non
 
 def test_a_forest_beside_ours_is_named(path: Path) -> None:
     both = make_union(VarianceThreshold(), PCA(1))
-    model = make_pipeline(both, network()).fit(X, Y)
+    model = make_pipeline(both, tiny()).fit(X, Y)
     save(model, path)
     model.forest_ = RandomForestRegressor(2).fit(X, Y)
     with pytest.raises(ValueError, match=r"no model file may hold .*RandomForestRegressor"):
@@ -534,7 +508,7 @@ def test_what_skops_cannot_describe_is_said(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "unfitted", [network(), search(), make_pipeline(StandardScaler(), network())], ids=str
+    "unfitted", [tiny(), search(), make_pipeline(StandardScaler(), tiny())], ids=str
 )
 def test_unfitted(unfitted: BaseEstimator, path: Path) -> None:
     with pytest.raises(NotFittedError, match="not fitted yet"):
@@ -544,7 +518,7 @@ def test_unfitted(unfitted: BaseEstimator, path: Path) -> None:
 
 @pytest.mark.parametrize(
     "thing",
-    [None, 3, "model", [network()], network, np.zeros(3)],
+    [None, 3, "model", [tiny()], tiny, np.zeros(3)],
     ids=lambda thing: type(thing).__name__,
 )
 def test_things_that_are_no_model(thing: Any, path: Path) -> None:
@@ -588,7 +562,7 @@ def test_a_failing_save_leaves_the_old_file(
 
     monkeypatch.setattr(f"mvenet._atomic.{broken}", fails)
     with pytest.raises(type(error)) as caught:
-        save(network().fit(X, Y), path)
+        save(tiny().fit(X, Y), path)
     if isinstance(error, OSError):
         assert re.search(r"model\.mve' cannot be written \(No space.*: choose", str(caught.value))
     monkeypatch.undo()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import io
 import pickle
 import warnings
@@ -14,6 +13,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from estimators import EXPECTED_FAILURES, STRICT, assert_same_bits, fast, table, weights
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -33,56 +33,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mvenet import MVERegressor, MVERegressorCV, Normal, NormalMixture, fleet, recipes
 
-FAST = {
-    "hidden_mean": (8,),
-    "hidden_var": (4,),
-    "warmup_epochs": 30,
-    "epochs": 10,
-    "learning_rate": 0.02,
-    "reg_mean": 1e-3,
-    "random_state": 0,
-}
 few = settings(max_examples=12, deadline=None, derandomize=True)
 
 
-def fast(**settings):
-    return MVERegressor(**FAST | settings)
-
-
-def table(n=120, d=3, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(3.0, 2.0, (n, d))
-    y = 5 + 2 * np.sin(X[:, 0]) + X[:, 1] + 0.2 * np.abs(X[:, -1]) * rng.standard_normal(n)
-    return X, y
-
-
-def weights(n, seed=1):
-    return np.random.default_rng(seed).uniform(0.2, 3.0, n)
-
-
-def assert_same_bits(a, b, X, X_b=None):
-    """Two fitted estimators, or two pairs (mean, std), that agree to the last bit."""
-    X_b = X if X_b is None else X_b
-    for one, other in zip(
-        a.predict(X, return_std=True), b.predict(X_b, return_std=True), strict=True
-    ):
-        assert one.tobytes() == other.tobytes()
-
-
 # --- contract ------------------------------------------------------------------------------------
-
-EXPECTED_FAILURES = {
-    "check_sample_weight_equivalence_on_dense_data": (
-        "A row repeated twice falls into two minibatches, a row of weight two into one: the same "
-        "minimum, another path to it. That rows of weight zero are left out is tested exactly."
-    ),
-}
-# An expected failure that passes fails the suite (from scikit-learn 1.8 on).
-STRICT = (
-    {"xfail_strict": True}
-    if "xfail_strict" in inspect.signature(parametrize_with_checks).parameters
-    else {}
-)
 
 
 @parametrize_with_checks(

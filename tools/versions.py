@@ -20,6 +20,10 @@ ROOT = Path(__file__).parents[1]
 TESTS = (
     "regressor",
     "search",
+    "search_scores",
+    "search_folds",
+    "search_units",
+    "search_bad_input",
     "plan",
     "persistence",
     "hostile_files",
