@@ -319,7 +319,8 @@ def test_predict_adds_columns(run, here):
     assert list(out) == [*given, "mean", "std", "low_50", "high_50", "low_90", "high_90", "q_10"]
     model = persistence.load("houses.mve")
     expected = workflow.predictions(model, given, [0.5, 0.9], [0.1])
-    np.testing.assert_array_equal(out[expected.columns], expected)
+    written = pl.read_csv("out.csv")[expected.columns]  # pandas of old may lose the last digit
+    np.testing.assert_array_equal(written, expected)
     pd.testing.assert_frame_equal(out[list(given)], given)
     assert (out["low_90"] < out["low_50"]).all() and (out["high_50"] < out["high_90"]).all()
 
@@ -597,6 +598,8 @@ def test_missing_packages_are_told_before_the_work(run, here, monkeypatch, packa
     ],
 )
 def test_a_full_disk_leaves_the_old_file(run, here, name, command):
+    if name == "old.onnx":
+        pytest.importorskip("onnx")
     houses(1000).to_csv("long.csv", index=False)
     (here / name).write_bytes(b"precious")
     before = sorted(os.listdir())

@@ -367,7 +367,7 @@ def test_a_header_cannot_promise_more_than_there_is(good: list[fuzz.Seed], path:
 def test_bombs_are_refused_before_they_go_off(good: list[fuzz.Seed], path: Path) -> None:
     start = time.process_time()
     assert "has a part of more than" in refusal(path, fuzz._blanks(good[0], 2**26))
-    assert "overlap" in refusal(path, fuzz._overlapping(good[0].data, 100))
+    assert "overlap" in refusal(path, fuzz._overlapping(good[0].data, 100)).lower()  # or Python
     assert "more parts" in refusal(path, fuzz._overlapping(good[0].data, 10_000))
     # half a gigabyte that a look at both ends is enough for
     path.write_bytes(good[0].data)

@@ -39,12 +39,12 @@ def test_a_fit_does_what_was_planned(model):
 
 
 def test_the_time_of_a_search_counts_what_is_no_network():
-    model = MVERegressorCV(cv=2, random_state=0)
+    model = MVERegressorCV(cv=2, random_state=0, n_jobs=1)
     _, (plan,) = described([model], X, Y)
     beside = plan.seconds_beside(threads=1)
     told = workload(model, X, Y)
     assert told.networks == sum(len(r.networks) for p in plan.rounds for r in p.requests)
-    assert 0 < beside < told.seconds < 600 and told.steps == planned_steps([plan])
+    assert 0 < beside < told.seconds and told.steps == planned_steps([plan])
     assert not hasattr(model, "composite_")
     _, (alone,) = described([model.set_params(means="networks")], X, Y)
     assert alone.seconds_beside(threads=1) == 0

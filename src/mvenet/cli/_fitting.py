@@ -78,6 +78,8 @@ def fit(
     """Fit a model to a table, check it on rows held out, and save it."""
     from mvenet import _distributed, persistence, table
 
+    if not 0 <= holdout <= 0.9:  # typer of old lets nan pass
+        raise typer.BadParameter("it must be from 0 to 0.9", param_hint="'--holdout'")
     check_places([output, report], [data])
     check_packages(skops="persist", **({} if report is None else FOR_REPORTS))
     silent = quiet or as_json

@@ -8,6 +8,9 @@ from typing import Any
 
 # What typer says of a value, and what people say.
 _PLAINLY = (
+    (r" \(env var: 'None'\)", ""),
+    (r"'[^']*' is not a valid float", "it must be a number"),
+    (r"'[^']*' is not a valid integer", "it must be a whole number"),
     (r"Value error, ", ""),
     (r", unable to parse.*", ""),
     (r"Input should be a valid number", "it must be a number"),
@@ -30,7 +33,7 @@ def _reason(error: Any, context: Any) -> str:
     if hasattr(error, "param_type") and param is not None:
         kind = "option" if param.opts[0].startswith("-") else "argument"
         return f"The {kind} {' or '.join(param.opts)} is missing: {param.help}"
-    if hasattr(error, "possibilities"):
+    if wrong and hasattr(error, "possibilities"):
         return f"There is no option {wrong}" + _meant(error.possibilities or ())
     known = list(getattr(getattr(context, "command", None), "commands", ()))
     word = re.match(r"No such command '([^']*)'", error.message)

@@ -303,6 +303,8 @@ def split_target(frame: Any, target: str) -> tuple[pl.DataFrame, Array, NDArray[
     table = as_polars(frame)
     if target not in table.columns:
         raise ValueError(f"There is no column {target!r}: {_hint(target, table)}")
+    if table.width == 1:
+        raise ValueError(f"No column can be used to predict: there is none beside {target!r}.")
     column = plain_series(table[target])
     every = np.arange(len(table))
     if column.dtype.is_temporal():
