@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 
@@ -187,6 +188,14 @@ def test_knobs_by_keyboard_and_on_a_telephone(browser, pages):  # noqa: F811
     assert mean.text == before and outside.text == ""
     Select(browser.find_element(By.ID, labels["town"])).select_by_visible_text(NASTY)
     assert outside.text == "" and browser.get_log("browser") == []
+
+
+def test_pictures_name_the_unit(pages):
+    page = pages["networks"][2].read_text(encoding="utf-8")
+    drawn = [base64.b64decode(code) for code in re.findall(r"svg\+xml;base64,([^\"]+)", page)]
+    labels = {text.decode() for svg in drawn for text in re.findall(rb"<!-- (.*?) -->", svg)}
+    assert {"price (€)", "Predicted price (€)", "Observed price (€)"} <= labels
+    assert "price" not in labels
 
 
 def test_without_javascript_the_page_is_whole(pages):

@@ -90,11 +90,14 @@ def render(
     environment.filters["percent"] = lambda share: f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
     content = _content(model, evaluation, source, fitted)
     content["unit"] = unit
-    drawings = _drawings(_networks(model), evaluation, content["target"])
+    label = _short(content["target"], 30) + (f" ({unit})" if unit else "")
+    drawings = _drawings(_networks(model), evaluation, label)
     tidy = _rows(model, evaluation, fitted, frame)
     if tidy is not None and evaluation is not None:
         content |= _insight(model, evaluation, tidy, unit)
-        drawings |= _curves(content["dependences"], content["name"])
+        drawings |= {
+            f"curve {d.column}": functools.partial(curve, d, label) for d in content["dependences"]
+        }
     content["pictures"] = {}
     for done, (name, draw) in enumerate(drawings.items()):
         content["pictures"][name] = _picture(draw, SMALL if name.startswith("curve ") else SIZE)
@@ -237,13 +240,6 @@ def _insight(
     }
 
 
-def _curves(dependences: list[insight.Dependence], target: str) -> dict[str, Drawing]:
-    """A small picture for each column that matters."""
-    return {
-        f"curve {d.column}": functools.partial(curve, d, _short(target, 30)) for d in dependences
-    }
-
-
 def _baselines(model: Pipeline, fitted: FittedTable) -> list[findings.Line]:
     """Simpler models on the rows held out; none if there were none, or too many rows."""
     if not len(fitted.test) or len(fitted.train) > MOST_BASELINE_ROWS:
@@ -253,14 +249,14 @@ def _baselines(model: Pipeline, fitted: FittedTable) -> list[findings.Line]:
     return findings.baselines(X, y, X_test, y_test)
 
 
-def _drawings(networks: Any, evaluation: Evaluation | None, target: str) -> dict[str, Drawing]:
-    """What to draw, by the picture's name."""
+def _drawings(networks: Any, evaluation: Evaluation | None, label: str) -> dict[str, Drawing]:
+    """What to draw, by the picture's name; ``label`` is what the target is called there."""
     from mvenet import plots
 
     drawings: dict[str, Drawing] = {}
     if evaluation is not None:
         given = evaluation.y, evaluation.dist
-        label = _short(target, 30).replace("$", r"\$")  # a dollar sign is one, no formula
+        label = label.replace("$", r"\$")  # a dollar sign is one, no formula
         drawings = {
             "predicted": lambda ax: plots.PredictionDisplay.from_predictions(
                 *given, y_label=label, ax=ax

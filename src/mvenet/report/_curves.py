@@ -27,7 +27,7 @@ def curve(dependence: Dependence, target: str, ax: Any) -> None:
             ax.xaxis.set_major_locator(locator)
             ax.xaxis.set_major_formatter(make.ConciseDateFormatter(locator))
     ax.set_xlabel(_label(d.column))
-    ax.set_ylabel(_label(target))
+    ax.set_ylabel(_label(target, 60))
     ax.spines[["top", "right"]].set_visible(False)
 
 
