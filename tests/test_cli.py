@@ -114,7 +114,8 @@ def test_every_command_has_help_with_an_example(run, command):
 def test_help_and_version(run):
     assert run("--version").out == f"mvenet {mvenet.__version__}\n"
     alone = run()
-    assert alone.code == 0 and alone.out == run("--help").out
+    assert alone.code == 0 and alone.out == run("--help").out == run("-h").out
+    assert run("fit", "-h").out == run("fit", "--help").out
     for command in COMMANDS:
         assert command in alone.out
 
@@ -123,6 +124,7 @@ def test_help_and_version(run):
     ("arguments", "reason"),
     [
         (["fti"], r"no command 'fti': did you mean fit\? \(see mvenet --help\)"),
+        (["info", "a.mve", "b.mve"], r"What is b\.mve\? It is one argument too many \(see mvenet"),
         (["train"], r"no command 'train': use fit, predict, .* \(see mvenet --help\)"),
         (["fit"], r"argument data is missing: CSV, .* \(see mvenet fit --help\)"),
         (["fit", "x.csv", "--target", "y"], "option --output or -o is missing: Where to save"),
@@ -426,9 +428,10 @@ BAD_TABLES = {
     "header only": (b"size,price\n", "bad.csv has no rows"),
     "wrong target": (b"size,prise\n1,2\n3,4\n", "no column 'price': did you mean 'prise'"),
     "text target": (column(price="dear"), r"target 'price' must hold numbers: row 1 has 'dear'"),
-    "all targets missing": (column(price=None), "There are 0 rows with a 'price'"),
+    "all targets missing": (column(price=None), "No row has a 'price': at least 2"),
+    "dollars": (b"size,price\n1,$2.50\n2,$3\n", r"row 1 has '\$2.50'. Write numbers plainly, as"),
     "infinite target": (b"size,price\n1,2\n2,inf\n", "'price' holds infinity"),
-    "one row": (b"size,price\n1,2\n", "There are 1 rows with a 'price'"),
+    "one row": (b"size,price\n1,2\n", "Only one row has a 'price'"),
     "two rows": (b"size,price\n1,2\n2,3\n", "holdout=0.2 leaves 1 of 2 rows"),
     "twice": (b"size,size,price\n1,2,3\n", "has the column 'size' twice"),
     "nothing to go by": (b"size,price\n,2\n,3\n,4\n,5\n,6\n", r"size is dropped \(all missing\)"),
@@ -471,6 +474,11 @@ def test_ctrl_c_in_a_search_keeps_the_best_model(run, here, options, monkeypatch
     assert ran.code == 128 + signal.SIGINT and ran.err == ""
     assert "Stopped before all was tried" in json.loads(ran.out)["notes"][0]
     assert run("predict", "kept.mve", "houses.csv", "-o", "out.csv").code == 0
+
+
+def test_a_model_that_is_not_there(run, here):
+    ran = run("predict", "house.mve", "houses.csv", "-o", "out.csv")
+    assert ran.told() == "Error: There is no file house.mve. Did you mean houses.mve?\n"
 
 
 BAD_NEW = {
@@ -665,7 +673,8 @@ def test_progress_is_for_terminals_and_leaves_the_output_alone(here):
     command = ("fit", "houses.csv", "--target", "price", "-o", "n.mve", *SMALL)
     out, seen = on_a_terminal(*command)
     assert "━" in seen and "steps" in seen and "reading houses.csv" in seen
-    assert out.startswith("About a second: 1 network to train.\nColumns of houses.csv")
+    assert out.startswith("Columns of houses.csv")
+    assert out.index("target") < out.index("About a second: 1 network to train.\nFitted to 48 rows")
     assert "steps" not in out and "\x1b" not in out
     out, seen = on_a_terminal("predict", "houses.mve", "houses.csv", "-o", "o.csv")
     assert "predicting" in seen and "60 rows in" in out and "predicting" not in out

@@ -434,7 +434,7 @@ def test_parameters_younger_than_the_file_have_their_defaults(model: MVERegresso
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     for function in (load, info):
-        with pytest.raises(FileNotFoundError, match=r"absent\.mve' cannot be read .*: check"):
+        with pytest.raises(FileNotFoundError, match=r"There is no file .*absent\.mve"):
             function(tmp_path / "absent.mve")
         with pytest.raises(IsADirectoryError, match="it is a folder"):
             function(tmp_path)

@@ -186,6 +186,7 @@ NO_TABLES = {
     "blank": (b" \n\n", "is empty"),
     "png": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(20), "is no text: give a CSV file"),
     "zip": (b"PK\x03\x04\x14\0\0\0\x08\0" + bytes(20), "is no text"),
+    "excel": (b"PK\x03\x04\x14\0\x06\0xl/workbook.xml" + bytes(20), "is no text: save it as CSV"),
     "parquet by another name": (b"PAR1\x15\x04\x15\0" + bytes(20), "or Parquet by its name"),
     "header only": (b"a,b\n", "has no rows"),
     "twice": (b"a,b,a\n1,2,3\n", "has the column 'a' twice: rename one"),
@@ -338,6 +339,12 @@ def test_several_rows_of_names(file):
     assert frame.columns == ["size m2", "price EUR"] and frame.rows()[0] == ("1.5", "2")
     with pytest.raises(ValueError, match=r"has 5 row\(s\), fewer than the 7 of its header"):
         read(file, header_rows=7)
+    write(file, "size,price\nsize,price\n1,2\n3,4\n")  # two files put together, perhaps
+    assert read(file, header_rows=2).columns == ["size", "price"]
+    write(file, "Houses of 2020\n\nsize,price\n1,2\n3,4\n")
+    assert read(file, header_rows=2).columns == ["size", "price"]
+    write(file, "Flat,\nsize,\nm2,price\n1,2\n3,4\n")
+    assert read(file, header_rows=2).columns == ["Flat size", "unnamed 2"]
     # words that are levels are no header
     assert len(read(write(file, "a,b\nx,1\ny,2\nx,3\ny,4\n"))) == 4
     assert len(read(write(file, "a,b\n?,1\n1,2\n2,3\n3,4\n"))) == 4
@@ -532,8 +539,8 @@ def test_rows_without_a_target_are_left_out_and_counted():
         (["1", "2", "about 3"], r"must hold numbers: row 3 has 'about 3'\. Correct"),
         (["1", "2", "3,5"], r"row 3 has '3,5'\. Is it a decimal comma\?"),
         ([1.0, np.inf, 3.0], r"holds infinity \(row 2 has 'inf'\)"),
-        ([1.0, np.nan, np.nan], "There are 1 rows with a 'y': at least 2"),
-        ([np.nan] * 3, "There are 0 rows"),
+        ([1.0, np.nan, np.nan], "Only one row has a 'y': at least 2"),
+        ([np.nan] * 3, "No row has a 'y'"),
     ],
 )
 def test_bad_targets(values, reason):

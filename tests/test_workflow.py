@@ -167,6 +167,20 @@ def test_warnings_of_the_fit_become_notes_and_those_for_programmers_do_not(monke
     assert notes == ["for whoever fits"]
 
 
+@pytest.mark.parametrize(
+    ("price", "note"),
+    [
+        (np.arange(40) % 5, "price holds few whole numbers, perhaps counts: "),
+        (np.arange(40) / 39, "price lies between 0 and 1, perhaps a share: "),
+        (np.full(40, 7.0), "price is 7 in every row: there is nothing to predict."),
+    ],
+)
+def test_targets_that_are_no_measurements_get_a_note(price, note):
+    frame = houses(40).assign(price=price)
+    (told,) = fit_table(frame, "price", search=False, members=1, seed=0).notes
+    assert told.startswith(note)
+
+
 def test_the_strongest_penalties_are_told_in_words(monkeypatch):
     monkeypatch.setattr(workflow, "PENALTIES", (1e-3, 10.0))
     frame = houses(60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 
 def verdict(level: float, share: float, n: int) -> tuple[str, float, float]:
@@ -34,6 +35,15 @@ def readable(value: float | None) -> str:
 def percent(level: float) -> str:
     """``0.9`` as ``90``, ``0.025`` as ``2.5``."""
     return f"{100 * level:.10g}"
+
+
+def no_file(place: Path) -> str:
+    """That there is none, and which one beside it has nearly that name."""
+    import difflib
+
+    near = difflib.get_close_matches(place.name, [p.name for p in place.parent.glob("*")], n=1)
+    hint = f"Did you mean {near[0]}?" if near else "Check the path."
+    return f"There is no file {place}. {hint}"
 
 
 def duration(seconds: float) -> str:

@@ -93,6 +93,7 @@ def fit_table(
     holdout: float = 0.2,
     seed: int | None = None,
     verbose: int = 0,
+    columns: Callable[[TableEncoder], object] | None = None,
     expect: Callable[[Workload], object] | None = None,
 ) -> FittedTable:
     """Fit a model to a table.
@@ -121,6 +122,8 @@ def fit_table(
         Share of the rows held out to evaluate, 0 for none.
     seed : int or None
     verbose : int
+    columns : callable or None
+        Told before the training what each column was taken for, by an encoder that knows.
     expect : callable or None
         Told before the training what it will take: ``networks``, gradient ``steps``, ``seconds``.
 
@@ -145,6 +148,8 @@ def fit_table(
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", GridEndWarning)  # said in other words
         encoded = encoder.fit_transform(X[train], y[train], rows[train])
+        if columns is not None:
+            columns(encoder)
         if expect is not None:
             expect(_expected(estimator, encoded, y[train]))
         stopped = fit_until_stopped(estimator, encoded, y[train])
@@ -196,6 +201,8 @@ def innermost(estimator: Any) -> Any:
 
 def _warned(y: Array, target: str) -> list[str]:
     """What kind of target asks for more than a distribution of any number."""
+    if np.ptp(y) == 0:
+        return [f"{target} is {y[0]:g} in every row: there is nothing to predict."]
     if (y >= 0).all() and (y == np.round(y)).all() and len(np.unique(y)) <= 30:
         return [
             f"{target} holds few whole numbers, perhaps counts: the predicted distribution is a "

@@ -19,6 +19,7 @@ app = typer.Typer(
     "are.",
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 EXAMPLES: dict[Callable[..., None], str] = {
     fit: "mvenet fit houses.csv --target price -o houses.mve",

@@ -86,7 +86,7 @@ def fit(
     with progress_bar(f"reading {data.name}", silent) as bar:
         frame = table.read(data, header_rows=header_rows, progress=bar)
     frame = table.without(frame, drop or (), target)
-    table.split_target(frame, target)
+    rows = len(table.split_target(frame, target)[1])
     from mvenet import workflow  # with scikit-learn, for which no error of the table need wait
 
     with _distributed.on_dask(dask):
@@ -94,6 +94,9 @@ def fit(
             frame, target, search=search, members=members, calibrate=calibrate,
             log=log, effort=effort and effort.value, holdout=holdout, seed=seed,
             verbose=printing.verbosity(silent),
+            columns=None if silent else lambda encoder: printing.print_columns(
+                encoder, data.name, target, rows, len(frame) - rows
+            ),
             expect=None if silent or dask else lambda work: printing.print_expected(work, search),
         )  # fmt: skip
     persistence.save(fitted.model, output)
@@ -104,7 +107,7 @@ def fit(
     if as_json:
         print_json({"model": str(output), **printing.fit_facts(fitted)})
     elif not quiet:
-        printing.print_fit(fitted, data.name, target)
+        printing.print_fit(fitted)
         console.print(
             f"Model: {output}" + (f"   Report: {report}" if report else ""), soft_wrap=True
         )

@@ -18,6 +18,7 @@ _PLAINLY = (
     (r"Input should be greater than or equal to", "it must be at least"),
     (r"Input should be less than or equal to", "it must be at most"),
     (r"Input should be", "it must be"),
+    (r"Got unexpected extra argument\S* \((.*)\)", r"What is \1? It is one argument too many"),
 )
 
 

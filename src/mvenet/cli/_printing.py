@@ -130,7 +130,7 @@ def print_columns(
     if len(shown) < len(told):
         table.add_row(f"… {len(told) - len(shown):,} more", "", "--json has all")
     left_out = f", {without:,} without it left out" if without else ""
-    table.add_row(target, "target", f"{rows:,} rows{left_out}")
+    table.add_row(target, "target", f"{several_rows(rows)}{left_out}")
     console.print(table)
 
 
@@ -146,14 +146,12 @@ def print_expected(work: Workload, search: bool) -> None:
         console.print(f"About {duration(work.seconds)}: {several}.")
 
 
-def print_fit(fitted: FittedTable, source: str, target: str) -> None:
+def print_fit(fitted: FittedTable) -> None:
     """What was done, and how well it went on rows held out."""
     from mvenet.workflow import model_in_words
 
-    rows = len(fitted.train) + len(fitted.test)
-    print_columns(fitted.model[0], source, target, rows, fitted.without_target)
     console.print(
-        f"Fitted to {len(fitted.train):,} rows in {fitted.seconds:.1f} s. "
+        f"Fitted to {several_rows(len(fitted.train))} in {fitted.seconds:.1f} s. "
         f"{model_in_words(fitted.networks)}",
         soft_wrap=True,
     )
@@ -167,7 +165,12 @@ def print_fit(fitted: FittedTable, source: str, target: str) -> None:
         )
         return
     where = "held out" if len(fitted.test) else "that each fold left out"
-    print_evaluation(fitted.evaluation, f"{len(fitted.evaluation.y):,} rows {where}")
+    print_evaluation(fitted.evaluation, f"{several_rows(len(fitted.evaluation.y))} {where}")
+
+
+def several_rows(n: int) -> str:
+    """``1 row``, ``1,234 rows``."""
+    return f"{n:,} row{'s' * (n != 1)}"
 
 
 def print_evaluation(evaluation: Evaluation, where: str) -> None:
@@ -225,10 +228,12 @@ def print_check(checked: Check, source: str) -> None:
         if len(changed) > MOST_LINES:
             console.print(f"… and {len(changed) - MOST_LINES} more (--json has all)")
     if checked.evaluation is not None:
-        print_evaluation(checked.evaluation, f"{len(checked.evaluation.y):,} rows of {source}")
+        print_evaluation(
+            checked.evaluation, f"{several_rows(len(checked.evaluation.y))} of {source}"
+        )
     n, every = int(checked.outside.sum()), len(checked.drifts)
     console.print(
-        f"{checked.rows:,} rows, {n:,} of them outside what the model has seen; "
+        f"{several_rows(checked.rows)}, {n:,} of them outside what the model has seen; "
         f"{len(changed)} of {every} columns changed."
     )
     console.print("Changed: look before you trust." if checked.findings else "As at the fit.")

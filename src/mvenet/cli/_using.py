@@ -85,7 +85,7 @@ def predict(
     if as_json:
         print_json({"output": str(output), "rows": rows, "seconds": seconds})
     elif not quiet:
-        console.print(f"{rows:,} rows in {seconds:.1f} s: {output}", soft_wrap=True)
+        console.print(f"{printing.several_rows(rows)} in {seconds:.1f} s: {output}", soft_wrap=True)
 
 
 def _check_levels(levels: list[float] | None, option: str) -> None:
@@ -131,7 +131,8 @@ def evaluate(
     if as_json:
         print_json(printing.evaluation_facts(evaluation))
     elif not quiet:
-        printing.print_evaluation(evaluation, f"{len(evaluation.y):,} rows of {data.name}")
+        rows = printing.several_rows(len(evaluation.y))
+        printing.print_evaluation(evaluation, f"{rows} of {data.name}")
         printing.print_flattered(evaluation)
         if report is not None:
             console.print(f"Report: {report}", soft_wrap=True)

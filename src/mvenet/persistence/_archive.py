@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import mvenet
+from mvenet._wording import no_file
 
 FORMAT = 2  # 1 named the modules that our types lived in
 LARGEST_FILE = 2**30  # bytes; loading takes a few times the memory of the file
@@ -161,6 +162,8 @@ def _in_words(place: Path) -> Iterator[None]:
         yield
     except RefusalError as error:
         raise ValueError(f"{str(place)!r} {error}.") from error
+    except FileNotFoundError as error:
+        raise FileNotFoundError(no_file(place)) from error
     except OSError as error:
         reason = error.strerror or error
         raise type(error)(f"{str(place)!r} cannot be read ({reason}): check the path.") from error

@@ -225,6 +225,12 @@ def _comma(series: pl.Series, wrong: NDArray[np.bool_]) -> str:
     return "Is it a decimal comma? Write points, or part the columns by semicolons."
 
 
+def _plainly(series: pl.Series, wrong: NDArray[np.bool_]) -> str:
+    """What to do if it is a number with a currency, a unit, or thousands apart."""
+    dressed = _DRESSED.fullmatch(str(series.filter(pl.Series(wrong))[0]))
+    return "Write numbers plainly, as 1234.5." if dressed else ""
+
+
 def truths(series: pl.Series) -> Array:
     """1, 0, and NaN for what is neither."""
     cells = plain_series(series)
@@ -314,7 +320,7 @@ def split_target(frame: Any, target: str) -> tuple[pl.DataFrame, Array, NDArray[
     if words.any():
         raise ValueError(
             f"The target {target!r} must hold numbers: {first(column, words, every)}. "
-            f"{_comma(column, words) or 'Correct or remove such rows.'}"
+            f"{_comma(column, words) or _plainly(column, words) or 'Correct or remove such rows.'}"
         )
     infinite = values.is_infinite().fill_null(False).to_numpy()
     if infinite.any():
@@ -324,5 +330,6 @@ def split_target(frame: Any, target: str) -> tuple[pl.DataFrame, Array, NDArray[
         )
     rows = every[values.is_not_null().to_numpy()]
     if len(rows) < 2:
-        raise ValueError(f"There are {len(rows)} rows with a {target!r}: at least 2 are needed.")
+        has = "Only one row has" if len(rows) else "No row has"
+        raise ValueError(f"{has} a {target!r}: at least 2 are needed.")
     return table.drop(by_name(target))[rows], values.drop_nulls().to_numpy(), rows

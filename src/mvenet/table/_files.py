@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import difflib
 import gzip
 import io
 import itertools
@@ -26,6 +25,7 @@ import polars as pl
 from polars.selectors import by_name
 
 from mvenet import _engine
+from mvenet._wording import no_file
 from mvenet.table._lines import plain_rows
 from mvenet.table._sniffing import DECIMAL_COMMA, Format, any_cell_size, sniff
 
@@ -276,7 +276,7 @@ def _opened(path: str | Path, progress: Progress | None = None) -> io.BufferedRe
         raw = io.BufferedReader(_Watched(place, progress))  # a pipe gives its beginning in pieces
         return io.BufferedReader(raw, SAMPLE)
     except FileNotFoundError:
-        raise FileNotFoundError(f"There is no file {path}.{_neighbour(place)}") from None
+        raise FileNotFoundError(no_file(place)) from None
     except OSError as error:
         raise type(error)(f"{path} cannot be read ({error.strerror}): check the path.") from error
 
@@ -294,11 +294,6 @@ class _Watched(io.FileIO):
         if self.progress is not None and self.size:
             self.progress(min(1.0, self.tell() / self.size))
         return n
-
-
-def _neighbour(place: Path) -> str:
-    near = difflib.get_close_matches(place.name, [p.name for p in place.parent.glob("*")], n=1)
-    return f" Did you mean {near[0]}?" if near else " Check the path."
 
 
 def _blocks(stream: io.BufferedReader, found: Format, path: str) -> Iterator[bytes]:
@@ -400,7 +395,7 @@ def _foreign_letters(found: Format, path: str, error: Exception) -> ValueError:
 def _columnar(place: Path, scan: Any, progress: Progress | None) -> Iterator[pl.DataFrame]:
     """Rows of a Parquet or Arrow file, which knows its types."""
     if not place.exists():
-        raise FileNotFoundError(f"There is no file {place}.{_neighbour(place)}")
+        raise FileNotFoundError(no_file(place))
     try:
         lazy = scan(place)
         names = lazy.collect_schema().names()

@@ -80,7 +80,10 @@ def _names(header: list[list[str]], path: str) -> list[str]:
     """Names of the columns, of one row or of several read from top to bottom."""
     width = max(map(len, header))
     padded = [row + [""] * (width - len(row)) for row in header]
-    names = [" ".join(filter(None, map(str.strip, column))) for column in zip(*padded, strict=True)]
+    if len(header) > 1 and not any(padded[0][1:]) and all(map(any, zip(*padded[1:], strict=True))):
+        padded = padded[1:]  # a title, above names that do without it
+    cells = [filter(None, map(str.strip, column)) for column in zip(*padded, strict=True)]
+    names = [" ".join(dict.fromkeys(column)) for column in cells]
     if all(name and not name.strip("+-.,0123456789eE") for name in names):
         raise ValueError(
             f"The first line of {path} holds numbers ({', '.join(names[:3])} …): add a line of "
@@ -122,7 +125,8 @@ def _decoded(head: bytes, path: str) -> tuple[str, str]:
         encodings.insert(0, "utf-16")
     elif b"\0" in head:
         model = "a model, not a table" if b"mvenet.json" in head else "no text"
-        raise ValueError(f"{path} is {model}: give a CSV file, or Parquet by its name's ending.")
+        remedy = "save it as CSV" if b"xl/" in head else "give a CSV file"
+        raise ValueError(f"{path} is {model}: {remedy}, or Parquet by its name's ending.")
     for encoding in encodings:
         try:
             text = codecs.getincrementaldecoder(encoding)().decode(head)
