@@ -116,7 +116,7 @@ private:
             if (data.index) row[r] = data.index[row[r]];
         for (int r = 0; r < count; ++r) touch(row_of(table, row[r]), number_of(table));
         for (int r = 0; r < count; ++r) {
-            y(place)[r] = T(standardised(table.y[row[r]], *scaling.y_mean, *scaling.y_scale));
+            y(place)[r] = T(clamped((table.y[row[r]] - *scaling.y_mean) / *scaling.y_scale));
             weight(place)[r] = table.weight ? T(table.weight[row[r]] / data.mean_weight) : T(1);
         }
         standardise<T>(table, scaling, row, 0, count, scratch(place), inputs_);

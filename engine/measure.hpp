@@ -91,19 +91,27 @@ MVENET_UNFUSED inline void add_values(const Sample& sample, const double* shift,
 
 // Squares of fractions of the range neither overflow nor vanish.
 MVENET_UNFUSED inline void add_squares(const Sample& sample, const double* mean,
-                                       const double* range, double* squares) {
+                                       const double* fraction, double* squares) {
     MVENET_UNFUSED_BODY
     for (int j = 0; j < sample.width(); j += lanes<double>) {
-        const Vec<double> centre = load<double>(mean + j), span = load<double>(range + j);
+        const Vec<double> centre = load<double>(mean + j), factor = load<double>(fraction + j);
         Vec<double> sum = load<double>(squares + j);
         for (int i = 0; i < sample.count(); ++i) {
             const Vec<double> v = load<double>(sample.row(i) + j);
-            const Vec<double> part = (v - centre) / span;
+            const Vec<double> part = (v - centre) * factor;
             const Vec<double> square = sample.share(i) * part * part;
             sum = sum + square;
         }
         store<double>(squares + j, sum);
     }
+}
+
+// A power of two that brings a range close to one: to multiply by it loses no digit.
+inline double fraction_of(double range) {
+    if (!__builtin_isfinite(range)) return 0;
+    int exponent = 0;
+    (void)__builtin_frexp(range, &exponent);
+    return __builtin_ldexp(1, exponent > -1023 ? -exponent : 1023);
 }
 
 // Mean and population standard deviation of every column and of y over some rows; a constant is
@@ -130,19 +138,19 @@ inline void measure(const Table& table, const std::int64_t* rows, std::int64_t n
         for (int i = 0; i < sample.count(); ++i) weights += sample.share(i);
         add_values(sample, shift, total, low, high);
     }
-    double* const range = total;
+    double* const fraction = total;
     for (int j = 0; j < width; ++j) {
         mean[j] = shift[j] + total[j] / weights;
-        range[j] = high[j] - low[j];
+        fraction[j] = fraction_of(high[j] - low[j]);
     }
     for (std::int64_t at = 0; at < n; at += Sample::most) {
         if (stop.load(std::memory_order_relaxed)) return;
         sample.read(at);
-        add_squares(sample, mean, range, squares);
+        add_squares(sample, mean, fraction, squares);
     }
     for (int j = 0; j <= d; ++j) {
         const double deviation =
-            low[j] == high[j] ? 0 : range[j] * __builtin_sqrt(squares[j] / weights);
+            low[j] == high[j] ? 0 : __builtin_sqrt(squares[j] / weights) / fraction[j];
         (j < d ? scaling.x_mean[j] : *scaling.y_mean) = mean[j];
         (j < d ? scaling.x_scale[j] : *scaling.y_scale) =
             deviation > 0 && __builtin_isfinite(deviation) ? deviation : 1;
