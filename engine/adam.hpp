@@ -14,8 +14,7 @@ constexpr double adam_beta1 = 0.9, adam_epsilon = 1e-7;
 class StepSize {
 public:
     StepSize(const Stage& stage, double beta2, std::int64_t steps)
-        : rate_(stage.learning_rate), schedule_(stage.schedule), beta2_(beta2), steps_(steps),
-          ramp_(schedule_ == Schedule::ramp_cosine ? steps / 20 : 0) {}
+        : rate_(stage.learning_rate), schedule_(stage.schedule), beta2_(beta2), steps_(steps) {}
 
     // learning rate of the next step, times the correction for moments that started at zero
     double next() {
@@ -27,18 +26,28 @@ public:
     }
 
 private:
+    // of the learning rate, in the step that comes
     double part() const {
+        const std::int64_t ramp = steps_ / 20;
+        switch (schedule_) {
+            case Schedule::constant: return 1;
+            case Schedule::cosine: return half_cosine(step_, steps_);
+            case Schedule::ramp_cosine:
+                return step_ < ramp ? double(step_ + 1) / double(ramp + 1)
+                                    : half_cosine(step_ - ramp, steps_ - ramp);
+        }
+        __builtin_unreachable();
+    }
+
+    static double half_cosine(std::int64_t step, std::int64_t steps) {
         constexpr double pi = 3.14159265358979323846;
-        if (schedule_ == Schedule::constant) return 1;
-        if (step_ < ramp_) return double(step_ + 1) / double(ramp_ + 1);
-        return 0.5 * (1 + __builtin_cos(pi * double(step_ - ramp_) / double(steps_ - ramp_)));
+        return 0.5 * (1 + __builtin_cos(pi * double(step) / double(steps)));
     }
 
     double rate_;
     Schedule schedule_;
     double beta2_;
-    std::int64_t steps_, ramp_;  // ramp: steps at the start in which the rate rises
-    std::int64_t step_ = 0;
+    std::int64_t steps_, step_ = 0;
     double power1_ = 1, power2_ = 1;
 };
 

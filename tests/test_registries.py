@@ -49,11 +49,13 @@ def test_the_page_to_try_values_on_knows_every_activation():
     assert set(re.findall(r"^ +(\w+):", listed, re.MULTILINE)) == set(fleet.ACTIVATIONS)
 
 
-def test_every_activation_can_be_converted_to_torch():
+def test_torch_knows_every_choice():
     pytest.importorskip("torch")
-    from mvenet.torch import _convert
+    from mvenet.torch import _convert, _regressor, _schedule
 
     assert set(_convert.ACTIVATIONS) == set(fleet.ACTIVATIONS)
+    assert set(_regressor.OBJECTIVES) == set(fleet.OBJECTIVES)
+    assert set(_schedule.SCHEDULES) == set(fleet.SCHEDULES)
 
 
 @pytest.mark.parametrize("name", CHOICES)

@@ -26,7 +26,6 @@ from mvenet.recipes import (
 )
 
 C = TypeVar("C", bound=type)
-D = TypeVar("D", Architecture, Training)
 
 
 def setting(*allowed: Any, default: Any, kw_only: bool = True) -> Any:
@@ -57,6 +56,18 @@ def choice(*names: str) -> StrOptions:
 POSITIVE = Interval(Real, 0, None, closed="neither")
 PENALTY = Interval(Real, 0, 1e6, closed="both")
 THREADS = (Interval(Integral, None, -1, closed="right"), at_least(1), None)
+
+
+def held_out(n_rows: int, fraction: float, entropy: Any) -> tuple[fleet.Rows, fleet.Rows]:
+    """Numbers of the rows to train on, and of those that say when to stop, in order."""
+    n_valid = math.ceil(fraction * n_rows)
+    if n_rows - n_valid < 2:
+        raise ValueError(
+            f"validation_fraction={fraction} leaves {n_rows - n_valid} of {n_rows} rows for "
+            "training: lower it or set early_stopping=False."
+        )
+    order = np.random.default_rng(fleet.derived_seed(entropy, 0)).permutation(n_rows)
+    return np.sort(order[n_valid:]), np.sort(order[:n_valid])
 
 
 def _same(value: Any, default: Any) -> bool:
@@ -94,25 +105,21 @@ class NetworkSettings:
 
     def _architecture(self) -> Architecture:
         return dataclasses.replace(
-            self._filled(Architecture),
+            Architecture(**self._shared(Architecture)),
             hidden_mean=hidden_units("hidden_mean", self.hidden_mean),
             hidden_var=hidden_units("hidden_var", self.hidden_var),
         )
 
     def _training(self) -> Training:
-        return self._filled(Training)
+        return Training(**self._shared(Training))
 
     def _stages(self, n_rows: int, reg_mean: float, reg_var: float) -> tuple[Stage, ...]:
         return stages(
             "warmup" if self.strategy == "auto" else self.strategy,
             n_rows=n_rows,
             batch_size=self.batch_size,
-            epochs=self.epochs,
             warmup_epochs=self.warmup_epochs,
-            learning_rate=self.learning_rate,
-            schedule=self.schedule,
-            reg_mean=reg_mean,
-            reg_var=reg_var,
+            **self._shared(Stage) | {"reg_mean": reg_mean, "reg_var": reg_var},
             patience=self.n_iter_no_change if self.early_stopping else 0,
         )
 
@@ -122,22 +129,15 @@ class NetworkSettings:
         fields = {f.name: f.default for f in dataclasses.fields(self) if f.name not in everywhere}
         return [name for name, usual in fields.items() if not _same(getattr(self, name), usual)]
 
-    def _filled(self, kind: type[D]) -> D:
-        """A dataclass with our parameters in the fields of the same names."""
+    def _shared(self, kind: type[Any]) -> dict[str, Any]:
+        """Our parameters that a dataclass has fields of the same names for."""
         ours = {f.name for f in dataclasses.fields(self)}
-        shared = (f.name for f in dataclasses.fields(kind) if f.name in ours)
-        return kind(**{name: getattr(self, name) for name in shared})
+        names = (f.name for f in dataclasses.fields(kind) if f.name in ours)
+        return {name: getattr(self, name) for name in names}
 
     def _split(self, rows: fleet.Rows, entropy: Any) -> tuple[fleet.Rows, fleet.Rows]:
         """Training and validation rows."""
         if not self.early_stopping:
             return rows, rows[:0]
-        n_valid = math.ceil(self.validation_fraction * len(rows))
-        if len(rows) - n_valid < 2:
-            raise ValueError(
-                f"validation_fraction={self.validation_fraction} leaves {len(rows) - n_valid} of "
-                f"{len(rows)} rows for training: lower it or set early_stopping=False."
-            )
-        rng = np.random.default_rng(fleet.derived_seed(entropy, 0))
-        order = rng.permutation(rows)
-        return np.sort(order[n_valid:]), np.sort(order[:n_valid])
+        train, valid = held_out(len(rows), self.validation_fraction, entropy)
+        return np.sort(rows[train]), np.sort(rows[valid])

@@ -161,6 +161,7 @@ def train(
     Fleet
     """
     jobs, chains = _share(networks)
+    clip = math.inf if training.clip_value is None else training.clip_value
     mean_sizes, var_sizes = architecture.sizes(X.shape[1])
     _check_memory(jobs, (mean_sizes, var_sizes), threads, 8 if precise else 4)
     result = _engine.train(
@@ -174,25 +175,15 @@ def train(
         var_sizes=var_sizes,
         activation=architecture.activation,
         input_bound=architecture.input_bound,
-        objective=training.objective,
-        beta=training.beta,
-        batch_size=training.batch_size,
-        clip_value=math.inf if training.clip_value is None else training.clip_value,
-        beta2=training.beta2,
         precise=precise,
         threads=threads,
         record_history=record_history,
         progress=progress,
+        **vars(training) | {"clip_value": clip},
     )
     last = [chain[-1] for chain in chains]
     subset = [network.subset for network in networks]
-    history: list[list[NDArray[np.float32]]] = [[] for _ in chains]
-    if record_history:
-        start = np.cumsum([0, *(job.stage.epochs for job in jobs)])
-        pieces = [
-            result["history"][a : a + n] for a, n in zip(start, result["epochs"], strict=False)
-        ]
-        history = [[pieces[j] for j in chain] for chain in chains]
+    pieces = _pieces(jobs, result) if record_history else None
     scaling = (result[name][subset] for name in ("x_mean", "x_scale", "y_mean", "y_scale"))
     parameters = result["parameters"]
     if last != list(range(len(jobs))):  # a copy only where jobs are shared or come in stages
@@ -200,10 +191,16 @@ def train(
     return Fleet(
         networks=Networks(architecture, parameters, *scaling),
         diverged=result["status"][last] != 0,
-        history=history,
+        history=[[pieces[j] for j in chain] if pieces else [] for chain in chains],
         jobs=chains,
         job_steps=result["steps"],
     )
+
+
+def _pieces(jobs: Sequence[_Job], result: dict[str, NDArray[Any]]) -> list[NDArray[np.float32]]:
+    """The history of each job, which may have ended before the epochs it was given."""
+    starts = np.cumsum([0, *(job.stage.epochs for job in jobs)])
+    return [result["history"][a : a + n] for a, n in zip(starts, result["epochs"], strict=False)]
 
 
 def _check_memory(
@@ -272,20 +269,12 @@ def _canonical(stage: Stage) -> Stage:
 
 
 def _engine_job(job: _Job) -> _engine.Job:
-    stage = job.stage
     return _engine.Job(
-        mode=stage.mode,
         subset=job.subset,
         parent=job.parent,
         started=job.start is not None,
         seed=job.seed,
-        epochs=stage.epochs,
-        learning_rate=stage.learning_rate,
-        schedule=stage.schedule,
-        reg_mean=stage.reg_mean,
-        reg_var=stage.reg_var,
-        init_var_bias=stage.init_var_bias,
-        patience=stage.patience,
+        **vars(job.stage),
     )
 
 

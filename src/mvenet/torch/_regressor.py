@@ -25,7 +25,7 @@ from torch import nn
 
 from mvenet import recipes
 from mvenet._predictor import PredictsDistribution
-from mvenet._settings import PENALTY, POSITIVE, at_least, choice, setting, with_settings
+from mvenet._settings import PENALTY, POSITIVE, at_least, choice, held_out, setting, with_settings
 from mvenet._sklearn import Interval
 from mvenet.distributions import Distribution, Normal, NormalMixture
 from mvenet.fleet import DivergedError, derived_seed, seed_entropy
@@ -264,14 +264,8 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
         """Training and held-out rows."""
         if not self.early_stopping:
             return rows, None
-        n_valid = math.ceil(self.validation_fraction * len(rows))
-        if len(rows) - n_valid < 2:
-            raise ValueError(
-                f"validation_fraction={self.validation_fraction} leaves {len(rows) - n_valid} of "
-                f"{len(rows)} rows for training: lower it or set early_stopping=False."
-            )
-        order = np.random.default_rng(derived_seed(entropy, 0)).permutation(len(rows))
-        return rows.take(np.sort(order[n_valid:])), rows.take(np.sort(order[:n_valid]))
+        train, valid = held_out(len(rows), self.validation_fraction, entropy)
+        return rows.take(train), rows.take(valid)
 
     def _before(self) -> tuple[list[MeanVarianceNet], NDArray[np.float64]] | None:
         """Members to go on from, and their units of y, if that was asked for."""

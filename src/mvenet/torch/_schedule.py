@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
 
 from mvenet import recipes
 from mvenet.torch._net import MeanVarianceNet
-
-SCHEDULES = ("constant", "cosine", "ramp-cosine")
 
 
 class Schedule:
@@ -87,7 +85,7 @@ class Schedule:
                 "which part is the variance, so make one of its two modules or heads."
             )
         _check("strategy", strategy, tuple(recipes.STRATEGIES))
-        _check("schedule", schedule, SCHEDULES)
+        _check("schedule", schedule, tuple(SCHEDULES))
         if schedule != "constant" and not steps_per_epoch:
             raise ValueError(f"schedule={schedule!r} needs steps_per_epoch: pass len(loader).")
         self.net, self.optimizer = net, optimizer
@@ -142,7 +140,7 @@ class Schedule:
     def before_step(self) -> None:
         """Learning rate and clipping, for loops that call the optimiser themselves."""
         steps = self.stages[self._number].epochs * (self.steps_per_epoch or 1)
-        rate = _rate(self.schedule, self._stage_step, steps)
+        rate = SCHEDULES[self.schedule](self._stage_step, steps)
         self._stage_step += 1
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["initial_lr"]
@@ -228,14 +226,21 @@ def on_device(inputs: Any, device: Any) -> Any:
     return inputs.to(device)
 
 
-def _rate(schedule: str, step: int, steps: int) -> float:
-    """Share of the learning rate in step 0, 1, ... of so many, as the engine has it."""
-    if schedule == "constant":
-        return 1.0
-    ramp = steps // 20 if schedule == "ramp-cosine" else 0
-    if step < ramp:
-        return (step + 1) / (ramp + 1)
-    return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - ramp) / (steps - ramp))))
+def _cosine(step: int, steps: int) -> float:
+    return 0.5 * (1 + math.cos(math.pi * min(1.0, step / steps)))
+
+
+def _ramp_cosine(step: int, steps: int) -> float:
+    ramp = steps // 20
+    return (step + 1) / (ramp + 1) if step < ramp else _cosine(step - ramp, steps - ramp)
+
+
+# Share of the learning rate in step 0, 1, ... of so many, for each of fleet.SCHEDULES.
+SCHEDULES: dict[str, Callable[[int, int], float]] = {
+    "constant": lambda step, steps: 1.0,
+    "cosine": _cosine,
+    "ramp-cosine": _ramp_cosine,
+}
 
 
 def _clip(groups: list[dict[str, Any]], limit: float) -> None:
