@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mvenet._predictor import PredictsDistribution
 from mvenet.distributions import Distribution, LogNormalMixture, Normal, NormalMixture
+from mvenet.distributions._normal import normal_or_mixture
 from mvenet.predictive import predictive_distribution
 
 Array = NDArray[np.float64]
@@ -52,7 +53,7 @@ class Conformal(PredictsDistribution):
         weights = np.concatenate([part.weights for part in normals]) / len(parts)
         if kinds == {True}:
             return LogNormalMixture(means, stds, weights)
-        return Normal(means[0], stds[0]) if len(means) == 1 else NormalMixture(means, stds, weights)
+        return normal_or_mixture(means, stds, weights)
 
     def predict_interval(self, X: Any, coverage: float | ArrayLike = 0.9) -> Array:
         """Prediction interval; conformal with ``method="conformal"``, else central.

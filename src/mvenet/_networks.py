@@ -68,11 +68,11 @@ class Networks:
             "give fewer rows at once, or ask for moments, intervals or logpdf, which keep no "
             "network's own.",
         )
-        told = self._predict(
+        means, stds = self._predict(
             X, threads, deviations=True, weights=None, factor=1.0, steps=steps, last=last
         )
-        assert told[1] is not None
-        return told[0], told[1]
+        assert stds is not None
+        return means, stds
 
     def means(
         self, X: NDArray[Any], threads: int = 1, *, steps: Steps | None = None

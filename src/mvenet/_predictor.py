@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from mvenet._composite import Composite
 from mvenet._machine import effective_threads
 from mvenet._networks import Networks
-from mvenet.distributions import Distribution, Normal, NormalMixture
+from mvenet.distributions import Distribution
+from mvenet.distributions._normal import normal_or_mixture
 
 _SMALLEST_STD = np.finfo(np.float64).tiny
 _FEW_ROWS = 128  # predicted without starting a thread
@@ -186,7 +187,7 @@ class Predictor(PredictsDistribution):
             return self.composite_.distribution(table, self._threads(table))
         means, stds = self.networks_.predict(table, threads=self._threads(table))
         stds = np.maximum(self.scale_ * stds, _SMALLEST_STD)
-        return Normal(means[0], stds[0]) if len(means) == 1 else NormalMixture(means, stds)
+        return normal_or_mixture(means, stds)
 
     def _in_passing(
         self,

@@ -144,7 +144,7 @@ def fit_table(
     common |= {} if effort is None else {"effort": effort}
     networks = _networks(search, members, log, len(train), **common)
     estimator = CalibratedRegressor(networks) if calibrate else networks
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", GridEndWarning)  # said in other words
         encoded = encoder.fit_transform(X[train], y[train], rows[train])
@@ -155,7 +155,7 @@ def fit_table(
         stopped = fit_until_stopped(estimator, encoded, y[train])
     model = Pipeline([("table", encoder), ("model", estimator)])
     notes = [STOPPED] if stopped else []
-    notes += [str(w.message) for w in told if issubclass(w.category, UserWarning)]
+    notes += [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
     fitted = innermost(estimator)
     notes += [*_ends(fitted.penalties_, target)] if search else []
     notes += _warned(y, target)

@@ -43,8 +43,8 @@ class Score:
 
 def score(name: str, model: DistributionRegressor, X: Any, y: Any) -> Score:
     """Score a fitted model."""
-    told = metrics.summary(y, model.predict_dist(X))
-    return Score(name, told["rmse"], -told["nll"], told["coverage"])
+    found = metrics.summary(y, model.predict_dist(X))
+    return Score(name, found["rmse"], -found["nll"], found["coverage"])
 
 
 def baselines(**settings: Any) -> Iterator[tuple[str, MVERegressor]]:
@@ -86,11 +86,11 @@ def cars_thirds(random_state: int = 0, verbose: int = 0) -> list[Third]:
 
 
 def _third(cars: str, y: Any, rows: Any, ours: Any, plain: Any) -> Third:
-    told: list[float] = []
+    numbers: list[float] = []
     for ends in (ours[rows], plain[rows]):
         inside = (ends[:, 0] <= y[rows]) & (y[rows] <= ends[:, 1])
-        told += [float(np.mean(ends[:, 1] - ends[:, 0])) / 2, float(inside.mean())]
-    return Third(cars, *told)
+        numbers += [float(np.mean(ends[:, 1] - ends[:, 0])) / 2, float(inside.mean())]
+    return Third(cars, *numbers)
 
 
 def sine_models(sample: datasets.Sample, verbose: int = 0) -> dict[str, MVERegressor]:

@@ -121,14 +121,14 @@ def print_columns(
     table = Table(title=f"Columns of {source}", title_justify="left", title_style="bold")
     for heading in ("column", "taken for", "remark"):
         table.add_column(heading, overflow="fold")
-    told = encoder.columns_
-    shown = list(told.items())
+    columns = encoder.columns_
+    shown = list(columns.items())
     if len(shown) > MOST_COLUMNS:  # what has a remark is worth a line
         shown = sorted(shown, key=lambda item: not item[1].remark)[:MOST_LINES]
     for name, column in shown:
         table.add_row(name, column.kind, column.remark)
-    if len(shown) < len(told):
-        table.add_row(f"… {len(told) - len(shown):,} more", "", "--json has all")
+    if len(shown) < len(columns):
+        table.add_row(f"… {len(columns) - len(shown):,} more", "", "--json has all")
     left_out = f", {without:,} without it left out" if without else ""
     table.add_row(target, "target", f"{several_rows(rows)}{left_out}")
     console.print(table)

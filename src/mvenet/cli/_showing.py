@@ -52,8 +52,8 @@ def demo(
     if drawn:
         show.draw_sine(models, sample, picture)
     if as_json:
-        told = {"cars": thirds, "sine": sine, "seconds": seconds}
-        print_json(told | ({"picture": str(picture)} if drawn else {}))
+        content = {"cars": thirds, "sine": sine, "seconds": seconds}
+        print_json(content | ({"picture": str(picture)} if drawn else {}))
     elif not quiet:
         printing.print_demo("The paper's sine, 1000 fresh rows", sine)
         console.print(

@@ -10,7 +10,7 @@ arrays, and the result for a row does not depend on how many others there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, final
 
@@ -241,3 +241,14 @@ def _mean_absolute(mean: FloatArray, std: FloatArray) -> FloatArray:
         z = mean / std
         absolute: FloatArray = mean * erf(z / math.sqrt(2.0))
         return absolute + 2.0 * std * np.exp(-0.5 * z**2) / _SQRT_2PI
+
+
+def normal_or_mixture(
+    means: Sequence[FloatArray] | FloatArray,
+    stds: Sequence[FloatArray] | FloatArray,
+    weights: FloatArray | None = None,
+) -> Normal | NormalMixture:
+    """The mixture of what members say of n rows, which is a plain normal if there is only one."""
+    if len(means) == 1:
+        return Normal(means[0], stds[0])
+    return NormalMixture(means, stds, weights)

@@ -60,7 +60,7 @@ def summary(
     y_true, dist, std, sample_weight
         As in `nll`.
     level : float in (0, 1)
-        Of the central interval whose coverage and width are told.
+        Of the central interval whose coverage and width are wanted.
 
     Returns
     -------
@@ -70,8 +70,8 @@ def summary(
 
     Examples
     --------
-    >>> told = summary([0.0, 2.0], [0.0, 1.0], std=[1.0, 0.5])
-    >>> {name: round(score, 2) for name, score in told.items()}
+    >>> scores = summary([0.0, 2.0], [0.0, 1.0], std=[1.0, 0.5])
+    >>> {name: round(score, 2) for name, score in scores.items()}
     {'rmse': 0.71, 'mae': 0.5, 'r2': 0.5, 'nll': 1.57, 'crps': 0.48, 'coverage': 0.5, 'width': 2.47}
     """
     y, predicted, weight = checked_inputs(y_true, dist, std, sample_weight)

@@ -285,10 +285,10 @@ def _coverage(evaluation: Evaluation, ax: Any) -> object:
 
 def _picture(draw: Drawing, size: tuple[float, float] = SIZE) -> str:
     """An SVG as an address that holds it, so that pictures cannot disturb each other."""
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         content = _svg(draw, size, letters="path")
-    if any("missing from font" in str(warning.message) for warning in told):
+    if any("missing from font" in str(warning.message) for warning in caught):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             content = _svg(draw, size, letters="none")  # the reader's browser may have the letters

@@ -92,8 +92,8 @@ def _same(estimator: Any, networks: fleet.Networks, factor: float, X: Array) -> 
     except (TypeError, ValueError, RuntimeError):  # they take other inputs
         return False
     plain = NormalMixture(means, factor * stds).interval(0.9)
-    told = predictive_distribution(estimator, X).interval(0.9)
-    return bool(np.abs(plain - told).max() <= 1e-6 * max(np.ptp(told), 1e-300))
+    actual = predictive_distribution(estimator, X).interval(0.9)
+    return bool(np.abs(plain - actual).max() <= 1e-6 * max(np.ptp(actual), 1e-300))
 
 
 def _conformal(estimator: CalibratedRegressor) -> dict[str, float] | None:
@@ -188,20 +188,20 @@ def _composite_data(composite: Composite, rounded: bool) -> dict[str, Any]:
     forests: list[dict[str, Any]] = []
     means = []
     for share, mean in zip(composite.shares, composite.means, strict=True):
-        told: dict[str, Any] = {"share": float(share)}
+        part: dict[str, Any] = {"share": float(share)}
         if isinstance(mean, MeanOfNoise):
-            told["noise"] = mean.number
+            part["noise"] = mean.number
         elif isinstance(mean, NetworkMean):
-            told |= {"group": len(groups), "encoded": mean.encoded}
+            part |= {"group": len(groups), "encoded": mean.encoded}
             groups.append(network_data(mean.networks, rounded))
         elif isinstance(mean, Linear):
-            told |= {"coefficients": mean.coefficients.tolist(), "intercept": mean.intercept}
+            part |= {"coefficients": mean.coefficients.tolist(), "intercept": mean.intercept}
         elif isinstance(mean, Process):
-            told |= _process_data(mean)
+            part |= _process_data(mean)
         else:
-            told["forest"] = len(forests)
+            part["forest"] = len(forests)
             forests.append(_forest_data(mean, rounded))
-        means.append(told)
+        means.append(part)
     noises = []
     for noise in composite.noises:
         shape = noise.shape
@@ -302,9 +302,9 @@ def stand_in(estimator: Any, X: Array) -> tuple[dict[str, Any], dict[str, float]
     networks = fleet.join(parts)
     floor = 0.0 if quantiles[0.05].min() >= 0 else None
     fresh = slice(len(train), None)
-    told = stand_in_values(networks.predict(X[fresh])[0], floor)
+    given = stand_in_values(networks.predict(X[fresh])[0], floor)
     truth = np.column_stack([dist.mean, *quantiles.values()])[fresh]
-    off = np.sqrt(np.mean((told - truth) ** 2, axis=0)) / max(float(truth[:, 0].std()), least)
+    off = np.sqrt(np.mean((given - truth) ** 2, axis=0)) / max(float(truth[:, 0].std()), least)
     distance = {"mean": float(off[0]), "ends": float(max(off[1], off[-1]))}
     return {"kind": "stand-in", "floor": floor, "groups": [network_data(networks)]}, distance
 

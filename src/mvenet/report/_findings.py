@@ -38,8 +38,8 @@ class Line:
 
 def scores(name: str, y: Array, dist: Distribution) -> Line:
     """Scores of a predictive distribution, the interval being the central 90 %."""
-    told = metrics.summary(y, dist)
-    return Line(name, **{part: told[part] for part in PARTS})
+    found = metrics.summary(y, dist)
+    return Line(name, **{part: found[part] for part in PARTS})
 
 
 def baselines(X: Array, y: Array, X_test: Array, y_test: Array, seed: int = 0) -> list[Line]:

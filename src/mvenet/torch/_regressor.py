@@ -27,7 +27,8 @@ from mvenet import recipes
 from mvenet._predictor import PredictsDistribution
 from mvenet._settings import PENALTY, POSITIVE, at_least, choice, held_out, setting, with_settings
 from mvenet._sklearn import Interval
-from mvenet.distributions import Distribution, Normal, NormalMixture
+from mvenet.distributions import Distribution
+from mvenet.distributions._normal import normal_or_mixture
 from mvenet.fleet import DivergedError, derived_seed, seed_entropy
 from mvenet.torch import _data
 from mvenet.torch._checkpoint import Checkpoint
@@ -349,7 +350,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
                     means.append(self.y_mean_[number] + self.y_scale_[number] * mean)
                     stds.append(getattr(self, "scale_", 1.0) * self.y_scale_[number] * std)
         stds = [np.maximum(std, SMALLEST_STD) for std in stds]
-        return Normal(means[0], stds[0]) if len(means) == 1 else NormalMixture(means, stds)
+        return normal_or_mixture(means, stds)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model as safetensors, for :func:`mvenet.torch.load`.
