@@ -2,9 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
+from mvenet.table._ahead import ahead
 from mvenet.table._columns import Column, given_cells, split_target, with_numbers, without
-from mvenet.table._files import COLUMNAR, Part, ahead, chunks, read, write, write_columnar
+from mvenet.table._files import COLUMNAR, Part, chunks, read
 from mvenet.table._profile import Drift, drifts
+from mvenet.table._writing import write, write_columnar
 
 if TYPE_CHECKING:
     from mvenet.table._encoder import TableEncoder

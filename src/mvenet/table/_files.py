@@ -1,4 +1,4 @@
-"""Reading CSV, Parquet and Arrow as people write them, whole or part by part, and writing them.
+"""Reading CSV, Parquet and Arrow as people write them, whole or part by part.
 
 Cells of a text file are text: what they stand for is the encoder's business, and so cannot depend
 on the rows that happen to be read together. polars reads; what is here finds out how a file is
@@ -11,21 +11,19 @@ import codecs
 import csv
 import gzip
 import io
-import itertools
 import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any
 
 import polars as pl
 from polars.selectors import by_name
 
-from mvenet import _engine
 from mvenet._wording import no_file
+from mvenet.table._ahead import made_ahead
 from mvenet.table._lines import plain_rows
 from mvenet.table._sniffing import DECIMAL_COMMA, Format, any_cell_size, sniff
 
@@ -38,7 +36,6 @@ COLUMNAR = {".parquet": pl.scan_parquet, ".pq": pl.scan_parquet, ".arrow": pl.sc
             ".feather": pl.scan_ipc, ".ipc": pl.scan_ipc}  # fmt: skip
 
 Progress = Callable[[float], object]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -148,73 +145,6 @@ def chunks(
         raise ValueError(f"{path} has no rows: it needs some below the column names.")
 
 
-def ahead(parts: Iterator[T]) -> Iterator[T]:
-    """The same parts, each made on another thread while the one before it is in use."""
-    end: Any = object()
-    with ThreadPoolExecutor(1) as worker:
-        waiting = worker.submit(next, parts, end)
-        while (part := waiting.result()) is not end:
-            waiting = worker.submit(next, parts, end)
-            yield part
-
-
-def write(
-    shown: pl.DataFrame,
-    added: pl.DataFrame,
-    file: BinaryIO,
-    *,
-    header: bool,
-    separator: str = ",",
-    lines: bytes = b"",
-) -> None:
-    """Write rows as CSV, further columns beside them, to a file that was opened for bytes.
-
-    ``lines`` are what is shown, as of :class:`Part`.
-    """
-    if header:
-        _put(_csv(shown.clear().hstack(added.clear()), separator, header=True), file)
-    if lines:
-        _put(_engine.side_by_side(lines, _csv(added, separator), separator), file)
-    else:
-        _put(_csv(shown.hstack(added), separator), file)
-
-
-def _csv(frame: pl.DataFrame, separator: str, header: bool = False) -> bytes:
-    made = io.BytesIO()  # a full disk and a closed pipe are Python's errors, not polars's
-    try:
-        frame.write_csv(made, include_header=header, separator=separator)
-    except pl.exceptions.ComputeError as error:  # lists and structures have no cell
-        raise ValueError(f"The table cannot be written as CSV ({error}).") from error
-    return made.getvalue()
-
-
-def _put(text: bytes, file: BinaryIO) -> None:
-    left = memoryview(text)
-    while len(left):  # an unbuffered pipe takes what fits
-        left = left[file.write(left) :]
-
-
-def write_columnar(parts: Iterator[pl.DataFrame], place: Path, ending: str) -> int:
-    """Write rows as Parquet or Arrow, by the ending of its name, part by part.
-
-    The parts must be of one kind. Returns the number of rows.
-    """
-    from polars.io.plugins import register_io_source
-
-    first = next(parts)
-    done = 0
-
-    def source(*_: Any) -> Iterator[pl.DataFrame]:
-        nonlocal done
-        for part in itertools.chain([first], parts):
-            done += len(part)
-            yield part
-
-    lazy = register_io_source(source, schema=first.schema)
-    (lazy.sink_parquet if COLUMNAR[ending] is pl.scan_parquet else lazy.sink_ipc)(place)
-    return done
-
-
 _NOTHING = re.compile(rb"[\r\n]*")
 _PLAIN_NUMBER = r"\s*[-+]?\d+(?:[eE][-+]?\d+)?\s*"
 
@@ -247,8 +177,11 @@ def _parts(
         yield _rows(b"", found, str(path), 0), found, b""  # without rows it has columns, too
         line = found.header_lines
         plain = found.separator == lines and found.decimal != ","
-        for block in _blocks(stream, found, str(path)):
-            cells = plain_rows(block, found, numbers) if plain else None
+
+        def cells_of(block: bytes) -> pl.DataFrame | None:
+            return plain_rows(block, found, numbers) if plain else None
+
+        for block, cells in made_ahead(cells_of, _blocks(stream, found, str(path))):
             if cells is None:
                 plain = False  # one block that is not tells what to expect of the others
                 yield _rows(block, found, str(path), line), found, b""
