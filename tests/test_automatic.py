@@ -422,6 +422,30 @@ def test_ctrl_c_at_the_end_keeps_the_folds_networks(found):
     assert crps[model] < 1.3 * crps[found]
 
 
+class Pressing(LinearRegression):
+    """Ctrl-C is pressed while it is fitted to all rows: what every model that has it needs."""
+
+    presses = 1
+
+    def fit(self, X, y):
+        if len(y) == len(Y) and Pressing.presses:
+            Pressing.presses -= 1
+            raise KeyboardInterrupt
+        return super().fit(X, y)
+
+
+def test_ctrl_c_while_the_model_is_put_together_keeps_it(monkeypatch):
+    model = MVERegressorCV(cv=3, means=[Pressing()], effort="low", random_state=0)
+    y = X @ np.arange(1.0, X.shape[1] + 1)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert "stopped" in model.summary_ and metrics.crps(y, model.predict_dist(X)) < 0.1
+    monkeypatch.setattr(Pressing, "presses", 2)  # who insists is heard
+    with pytest.raises(KeyboardInterrupt):
+        clone(model).fit(X, y)
+    assert Pressing.presses == 0
+
+
 def of_means(model):
     """The networks of each mean in the blend."""
     means = model.composite_.means

@@ -26,7 +26,16 @@ pytest.importorskip("skops")
 pytest.importorskip("rich")
 
 import mvenet  # noqa: E402
-from mvenet import _wording, cli, comparison, fleet, persistence, predictive, workflow  # noqa: E402
+from mvenet import (  # noqa: E402
+    _wording,
+    cli,
+    comparison,
+    fleet,
+    persistence,
+    predictive,
+    report,
+    workflow,
+)
 from mvenet.cli import _demo, _doctor  # noqa: E402
 from mvenet.table import _files  # noqa: E402
 
@@ -474,6 +483,16 @@ def test_ctrl_c_in_a_search_keeps_the_best_model(run, here, options, monkeypatch
     assert ran.code == 128 + signal.SIGINT and ran.err == ""
     assert "Stopped before all was tried" in json.loads(ran.out)["notes"][0]
     assert run("predict", "kept.mve", "houses.csv", "-o", "out.csv").code == 0
+
+
+def test_ctrl_c_in_the_report_leaves_the_model(run, here, monkeypatch):
+    monkeypatch.setattr(report, "render", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    before = sorted(os.listdir())
+    command = ("fit", "houses.csv", "--target", "price", "-o", "n.mve", "--report", "n.html")
+    ran = run(*command, *SMALL)
+    assert ran.code == 128 + signal.SIGINT and ran.err == ""
+    assert ran.out.endswith("Model: n.mve   Report: stopped, and not written\n")
+    assert set(os.listdir()) - set(before) == {"n.mve"}
 
 
 def test_a_model_that_is_not_there(run, here):

@@ -27,7 +27,7 @@ from mvenet._composite import Composite, MeanOfNoise, NetworkMean, Noise, Range
 from mvenet._evidence import Evidence, Group
 from mvenet._families import Effort, Family, Folds
 from mvenet._final import Final
-from mvenet._plan import Fitting, Plan, Request, Round, Table
+from mvenet._plan import Fitting, Plan, Request, Round, Stop, Table
 from mvenet._stack import MULTIPLES
 from mvenet._steps import Steps
 
@@ -161,10 +161,11 @@ def _on_scale(table: Table, log: bool) -> Table:
 def search(plan: AutomaticPlan, threads: int) -> Fitting[Result]:
     """Train, blend and mix."""
     trained = yield plan.rounds[0].requests
-    left, joint, gain = _scaled(plan, trained)
-    steps, stop = [result.steps for result in trained], _Stop()
+    steps, stop = [result.steps for result in trained], Stop()
+    left, joint, gain = stop.insisting(lambda: _scaled(plan, trained))
     networks, others = list[Group](), list[_means.Candidate]()
     with stop:
+        stop.leave_if_pressed()
         others = _means.candidates(plan.others, left.table, plan.folds, plan.entropy, threads)
         for tier in (plan.effort.means, *plan.effort.further):
             every = tier is plan.effort.means or plan.effort.eager
@@ -193,7 +194,7 @@ def search(plan: AutomaticPlan, threads: int) -> Fitting[Result]:
     mixed = [*joint, *on_blend]
     if not mixed:
         raise fleet.DivergedError("Every network of the noise diverged: are there outliers in y?")
-    noises, said = left.mixture(mixed, plan.entropy)
+    noises, said = stop.insisting(lambda: left.mixture(mixed, plan.entropy))
     weights = {id(g): float(noise.weights.sum()) for g, noise in zip(mixed, noises, strict=True)}
 
     blend = [(g, share) for g, share in zip(networks, shares, strict=False) if share > 0]
@@ -207,10 +208,12 @@ def search(plan: AutomaticPlan, threads: int) -> Fitting[Result]:
             )
 
     rmse = [left.rmse(mean) for mean in [*predicted, *(g.mean for g in on_blend)]]
+    tried = [*networks, *others]
+    composite = stop.insisting(lambda: _composed(left, plan, tried, shares, mixed, final))
     return Result(
-        _composed(left, plan, [*networks, *others], shares, mixed, final),
+        composite,
         *said,
-        _told([*networks, *others, *on_blend], rmse, shares, weights),
+        _told([*tried, *on_blend], rmse, shares, weights),
         sum(steps) + final.steps,
         final.factor,
         gain,
@@ -231,21 +234,6 @@ def _noise_requests(plan: AutomaticPlan, left: Evidence, blended: Array) -> list
         X = np.column_stack([table.X, blended])
         tables[encoded] = replace(table, X=X, y=left.table.y - blended, rows=left.rows)
     return [f.request(tables[f.encoded], left.folds, plan.entropy) for f in noise]
-
-
-class _Stop:
-    """A block that Ctrl-C ends: it is remembered, and the search goes on with what it has."""
-
-    pressed: KeyboardInterrupt | None = None
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
-        if not isinstance(error, KeyboardInterrupt):
-            return False
-        self.pressed = error
-        return True
 
 
 def _improving(family: Family, tried: Sequence[Group]) -> bool:

@@ -14,7 +14,7 @@ import hashlib
 import itertools
 import time
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -98,6 +98,35 @@ class Plan:
 
 
 Fitting = Generator[Sequence[Request], list[fleet.Fleet], T]
+
+
+class Stop:
+    """Ctrl-C, remembered: as a block, it is left there; the work goes on with what it has."""
+
+    def __init__(self, pressed: KeyboardInterrupt | None = None) -> None:
+        self.pressed = pressed
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if not isinstance(error, KeyboardInterrupt):
+            return False
+        self.pressed = error
+        return True
+
+    def leave_if_pressed(self) -> None:
+        """Skip the rest of a block if it was pressed before."""
+        if self.pressed is not None:
+            raise self.pressed
+
+    def insisting(self, make: Callable[[], T]) -> T:
+        """Make what no model can do without: after Ctrl-C once more, and the next one ends all."""
+        try:
+            return make()
+        except KeyboardInterrupt as error:
+            self.pressed = error
+            return make()
 
 
 def drive(

@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 
 from mvenet._estimator import NetworkRegressor, fit_until_stopped, workload
 from mvenet._evaluation import Check, Evaluation, check, evaluate, evaluated, judge
-from mvenet._plan import Workload
+from mvenet._plan import Stop, Workload
 from mvenet._serving import predict_file, predictions
 from mvenet.calibration import FOLDS, CalibratedRegressor
 from mvenet.distributions import Distribution
@@ -152,9 +152,9 @@ def fit_table(
             columns(encoder)
         if expect is not None:
             expect(_expected(estimator, encoded, y[train]))
-        stopped = fit_until_stopped(estimator, encoded, y[train])
+        stop = Stop(fit_until_stopped(estimator, encoded, y[train]))
     model = Pipeline([("table", encoder), ("model", estimator)])
-    notes = [STOPPED] if stopped else []
+    notes = [STOPPED] if stop.pressed else []
     notes += [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
     fitted = innermost(estimator)
     notes += [*_ends(fitted.penalties_, target)] if search else []
@@ -162,7 +162,8 @@ def fit_table(
     evaluation = None
     named = X.with_columns(pl.Series(target, y))
     if len(test):
-        evaluation = evaluated(model, X[test], y[test], rows[test])
+        judged = X[test], y[test], rows[test]
+        evaluation = stop.insisting(lambda: evaluated(model, *judged))
     elif search:
         evaluation = judge(y, left_out(fitted), rows)
     if evaluation is not None and members is None and y.max() > 1:
@@ -175,7 +176,7 @@ def fit_table(
         without_target=len(frame) - len(y),
         notes=notes,
         seconds=time.perf_counter() - start,
-        stopped=stopped is not None,
+        stopped=stop.pressed is not None,
     )
 
 

@@ -88,6 +88,7 @@ def fit(
     frame = table.without(frame, drop or (), target)
     rows = len(table.split_target(frame, target)[1])
     from mvenet import workflow  # with scikit-learn, for which no error of the table need wait
+    from mvenet._plan import Stop
 
     with _distributed.on_dask(dask):
         fitted = workflow.fit_table(
@@ -99,19 +100,22 @@ def fit(
             ),
             expect=None if silent or dask else lambda work: printing.print_expected(work, search),
         )  # fmt: skip
-    persistence.save(fitted.model, output)
+    stop = Stop()
+    stop.insisting(lambda: persistence.save(fitted.model, output))
     if report is not None:
-        write_report(
-            report, fitted.model, fitted.evaluation, data, silent, fitted=fitted, unit=unit
-        )
+        with stop:
+            write_report(
+                report, fitted.model, fitted.evaluation, data, silent, fitted=fitted, unit=unit
+            )
     if as_json:
         print_json({"model": str(output), **printing.fit_facts(fitted)})
     elif not quiet:
         printing.print_fit(fitted)
+        written = "stopped, and not written" if stop.pressed else report
         console.print(
-            f"Model: {output}" + (f"   Report: {report}" if report else ""), soft_wrap=True
+            f"Model: {output}" + (f"   Report: {written}" if report else ""), soft_wrap=True
         )
-    if fitted.stopped:
+    if fitted.stopped or stop.pressed:
         sys.exit(INTERRUPTED)  # past the sentence for who is left with nothing
 
 
