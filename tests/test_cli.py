@@ -37,7 +37,7 @@ from mvenet import (  # noqa: E402
     workflow,
 )
 from mvenet.cli import _demo, _doctor  # noqa: E402
-from mvenet.table import _files  # noqa: E402
+from mvenet.table import TableEncoder, _files, read, split_target  # noqa: E402
 
 COMMANDS = ("fit", "predict", "evaluate", "check", "compare", "export", "info", "doctor", "demo")
 SMALL = ("--no-search", "--members", "1")
@@ -797,6 +797,20 @@ def test_compare(run, here, quick_arms):
     assert len(json.loads(first.out)["folds"]) == 12
     assert run(*command, "-q").out == ""
     assert "must be a number of folds" in run(*command[:4], "--outer", 500, "-q").told()
+
+
+def test_compare_encodes_a_fold_by_the_rows_it_trains_on(run, here, quick_arms):
+    frame = houses()
+    frame.loc[::4, "size"] = np.nan  # filled with the median, which differs from fold to fold
+    frame.to_csv("gaps.csv", index=False)
+    ran = run("compare", "gaps.csv", "--target", "price", "--outer", 2, "--inner", 2, "--json")
+    X, y, _ = split_target(read("gaps.csv"), "price")
+    arms, encoder = comparison.strategy_arms(), TableEncoder(target="price")
+    settings = {"outer_cv": 2, "inner_cv": 2, "random_state": 0}
+    each = comparison.compare_strategies(X, y, arms, **settings, encoder=encoder)
+    once = comparison.compare_strategies(encoder.fit_transform(X, y), y, arms, **settings)
+    found = [fold["loglik"] for fold in json.loads(ran.out)["folds"]]
+    assert found == each.to_frame()["loglik"].tolist() != once.to_frame()["loglik"].tolist()
 
 
 def test_compare_on_a_cluster(run, here, quick_arms):

@@ -222,6 +222,13 @@ def test_files_that_are_not_there(tmp_path):
         read(tmp_path)
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_cell_may_be_a_book(file, quote):
+    book = 200_000 * "x"  # more than the csv module allows by itself
+    write(file, f"town,y\n{quote}{book}{quote},1\nBonn,2\n")
+    assert read(file).to_dict(as_series=False) == {"town": [book, "Bonn"], "y": ["1", "2"]}
+
+
 def test_ten_thousand_columns(file):
     rng = np.random.default_rng(0)
     names = [f"column {i}" for i in range(10_000)]
