@@ -206,12 +206,19 @@ def test_without_javascript_the_page_is_whole(pages):
 
 def test_wide_tables_and_narrow_ones():
     rng = np.random.default_rng(0)
-    for d, last in ((1, MVERegressor(epochs=5)), (60, BayesianRidge())):
+    for d, last in ((1, MVERegressor(epochs=5)), (70, BayesianRidge())):
         X = rng.normal(size=(60, d))
         frame = pl.DataFrame({f"c{i}": X[:, i] for i in range(d)})
+        frame = frame.with_columns(pl.col("^c60$").shift())  # a gap: a remark
         y = X[:, 0] + 0.1 * rng.normal(size=60)
         model = Pipeline([("table", TableEncoder(target="y")), ("model", last)]).fit(frame, y)
         frame = frame.with_columns(y=y)
         page = report.render(model, workflow.evaluate(model, frame), frame=frame)
         assert len(page) < 3e6 and page.count('class="meter"') == min(d, 15)
-        assert ("Of 60 columns" in page) == (d == 60)
+        assert ("Of 70 columns" in page) == (d == 70)
+        assert ("69 of 70 columns need no remark" in page) == (d == 70)
+        every, _, shown = page.partition("<summary>All columns</summary>")[2].partition(
+            "</details>"
+        )
+        for name in ("c3", "c60") if d == 70 else ():
+            assert (f">{name}</td>" in every, f">{name}</td>" in shown) == (True, name == "c60")

@@ -33,6 +33,7 @@ Drawing = Callable[[Any], object]  # onto axes
 Progress = Callable[[float], object]
 
 MOST_ODD = 20
+MOST_COLUMNS = 60  # that are told one by one, unless there is a remark
 MOST_CELLS, MOST_IMPORTANT = 5, 15  # columns of an example, and of the list of those that matter
 SMALL = (3.5, 2.7)
 SIZE = (4.8, 4.1)  # inches: text is readable at the width of a telephone and of half a screen
@@ -117,13 +118,16 @@ def _content(
     """All that the page tells in words and numbers."""
     networks, table = _networks(model), isinstance(model, Pipeline)
     target = target_of(model) if table else "y"
+    columns = model[0].columns_ if table else {}
     settings = {k: v for k, v in networks.get_params().items() if k not in ("n_jobs", "verbose")}
     content: dict[str, Any] = {
         "target": target,
         "name": _short(target),
         "source": source,
         "made": datetime.now().strftime("%Y-%m-%d %H:%M"),
-        "columns": model[0].columns_ if table else {},
+        "columns": columns,
+        "remarkable": [(name, column) for name, column in columns.items() if column.remark],
+        "most_columns": MOST_COLUMNS,
         "notes": [] if fitted is None else fitted.notes,
         "without_target": 0 if fitted is None else fitted.without_target,
         "in_words": model_in_words(last_step(model)).splitlines(),
