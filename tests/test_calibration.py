@@ -381,3 +381,20 @@ def test_a_pipeline_takes_weights():
         assert_array_equal(
             inside, CalibratedRegressor(network, cv=2).fit(X, Y, weight).predict(NEW)
         )
+
+
+def test_folds_that_differ_on_the_scale_agree_on_that_of_most():
+    model, cv = MVERegressor(random_state=0), KFold(3, shuffle=True, random_state=0)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(80, 1))
+        y = np.exp(2 + 0.2 * x[:, 0] + 0.45 * rng.normal(size=80))
+        alone = [clone(model).fit(x[train], y[train]) for train, _ in cv.split(x)]
+        logs = [member.composite_.log for member in alone]
+        if len(set(logs)) > 1:
+            break
+    calibrated = CalibratedRegressor(model, cv=cv).fit(x, y)
+    assert {member.composite_.log for member in calibrated.members_} == {sum(logs) > 1}
+    assert np.isfinite(calibrated.predict_dist(x).logpdf(y)).all()
+    kept = logs.index(sum(logs) > 1)
+    assert_array_equal(calibrated.members_[kept].predict(x), alone[kept].predict(x))

@@ -748,6 +748,12 @@ def test_check_tells_what_has_changed_by_its_exit_code(run, here):
     assert any("90 % interval is too narrow" in finding for finding in told["findings"])
 
 
+def test_check_tells_if_it_is_the_target_alone_that_has_changed(run, here):
+    houses(60, seed=4).assign(price=1e7).to_csv("new.csv", index=False)
+    ran = run("check", "houses.mve", "new.csv")
+    assert ran.code == 3 and "The intervals do not hold: look before you trust." in ran.out
+
+
 def test_calibrated_intervals_are_those_of_the_model(run, here):
     houses(80).to_csv("more.csv", index=False)
     command = ("fit", "more.csv", "--target", "price", "-o", "c.mve", *SMALL, "--calibrate")

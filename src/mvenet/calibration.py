@@ -26,7 +26,7 @@ from mvenet._estimator import fit_until_stopped
 from mvenet._folds import folds_of
 from mvenet._sklearn import HasMethods, StrOptions, check_sample_weight, rows_of
 from mvenet.distributions import Distribution, LogNormalMixture
-from mvenet.predictive import left_out, predictive_distribution
+from mvenet.predictive import last_step, left_out, predictive_distribution
 from mvenet.search import MVERegressorCV
 
 __all__ = ["CalibratedRegressor"]
@@ -187,17 +187,26 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
             folds = range(searched.n_splits_)
             members = [_without_fold(searched, fold) for fold in folds]
             return members, [np.flatnonzero(searched.oof_fold_ == f) for f in folds], stopped
-        members, left_out = [], []
         cv = FOLDS if self.cv is None else self.cv
         splits = folds_of("cv", cv, X, y, seed=0)
         if not sum(len(test) for _, test in splits):
             raise ValueError(f"cv={self.cv!r} leaves no rows to calibrate by: use another.")
         _refuse_repeats([test for _, test in splits], self.cv)
-        for train, test in splits:
-            given = {} if weight is None else _weights(self.estimator, weight[train])
-            members.append(clone(self.estimator).fit(rows_of(X, train), y[train], **given))
-            left_out.append(test)
-        return members, left_out, None
+
+        def fitted(train: NDArray[np.int64], **scale: str) -> Any:
+            estimator = clone(self.estimator)
+            last_step(estimator).set_params(**scale)
+            given = {} if weight is None else _weights(estimator, weight[train])
+            return estimator.fit(rows_of(X, train), y[train], **given)
+
+        members = [fitted(train) for train, _ in splits]
+        logs = [_on_log(member) for member in members]
+        if len(set(logs)) > 1:  # by themselves; a mixture has one scale, that of most
+            most = bool(np.mean(logs) > 0.5 and (y > 0).all())
+            for i, (train, _) in enumerate(splits):
+                if logs[i] != most:
+                    members[i] = fitted(train, target="log" if most else "identity")
+        return members, [test for _, test in splits], None
 
     def _has_folds(self) -> bool:
         """Whether the estimator leaves rows out by itself, and these are to serve."""
@@ -207,6 +216,11 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
     def _parts(self, X: Any) -> list[Distribution]:
         check_is_fitted(self)
         return super()._parts(X)
+
+
+def _on_log(member: Any) -> bool:
+    composite = getattr(last_step(member), "composite_", None)
+    return composite is not None and bool(composite.log)
 
 
 def _on_scale_of(dist: Distribution, y: Array) -> Array:
