@@ -245,19 +245,11 @@ def test_one_far_outlier():
 @pytest.mark.parametrize("n", [60, 5000])
 @pytest.mark.parametrize("where", ["column", "target"])
 def test_numbers_near_the_largest(where, size, n):
-    # Sums and ranges of such numbers overflow: refused with a reason, or right.
+    # Sums and ranges of such numbers overflow.
     X, y = line(n)
     side = np.where(np.arange(n) % 2, size, -size)
     X, y = (np.column_stack([X, side]), y) if where == "column" else (X, side)
-    model = fast(epochs=3, warmup_epochs=3)
-    refused = refusal(lambda: model.fit(X, y))
-    if refused:
-        assert "too large" in refused
-        assert_unfitted(model, X)
-        return
-    mean, std = model.predict(X, return_std=True)
-    assert np.isfinite(mean).all() and np.isfinite(std).all()
-    assert abs(mean / abs(y).max()).max() < 3
+    assert_refused(ValueError, "too large to standardise: divide by a constant", X, y)
 
 
 # --- arrays of all kinds -------------------------------------------------------------------------
@@ -441,8 +433,8 @@ def test_rows_far_away_of_a_large_target_give_finite_numbers():
         "strategy": ["warm-up", None, 1],
         "objective": ["mse", None],
         "beta": [-0.1, 1.1, np.nan, "half", None],
-        "reg_mean": [-1e-9, np.nan, np.inf, "ten", None],
-        "reg_var": [-1e-9, np.nan, np.inf, "ten", None],
+        "reg_mean": [-1e-9, np.nan, np.inf, 1e39, "ten", None],
+        "reg_var": [-1e-9, np.nan, np.inf, 1e39, "ten", None],
         "epochs": [0, -1, 1.5, 10**10, "many", None],
         "warmup_epochs": [0, -1, 1.5, 10**10, "many", None],
         "batch_size": [0, -1, 1.5, 2**40, "auto", None],
@@ -565,17 +557,6 @@ def test_weights_that_are_only_large_predict():
     model = fast(learning_rate=1e10, strategy="no-warmup", epochs=1, batch_size=1000).fit(X, Y)
     mean, std = model.predict(X, return_std=True)
     assert np.isfinite(mean).all() and np.isfinite(std).all()
-
-
-def test_a_penalty_too_large_for_the_engine_is_named():
-    # float32 ends at 3e38: whatever is done about it, the learning rate is not to blame.
-    for name in ("reg_mean", "reg_var"):
-        model = fast(**{name: 1e39})
-        refused = refusal(lambda model=model: model.fit(X, Y))
-        if refused:
-            assert name in refused
-        else:
-            assert_sane(model, X, Y)
 
 
 # --- interrupts ----------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def assert_refused(match, X=X, y=Y, **settings):
 @pytest.mark.parametrize(
     "grid",
     [[], (), np.array([]), [-1e-3], [1e-3, -1.0], [np.nan], [1e-3, np.nan], [np.inf], ["a"],
-     ["1e-3", "1e-2"], [None], [[1e-3], [1e-2, 1e-1]], [1j], [{}]],
+     [1e-3, 1e39], ["1e-3", "1e-2"], [None], [[1e-3], [1e-2, 1e-1]], [1j], [{}]],
     ids=str,
 )  # fmt: skip
 def test_bad_grids(name, grid):
@@ -46,18 +46,6 @@ def test_grids_that_are_no_lists(name, grid):
     assert_refused(
         f"The '{name}' parameter of MVERegressorCV must be an array-like", **{name: grid}
     )
-
-
-@pytest.mark.parametrize("name", ["reg_mean", "reg_var"])
-def test_a_penalty_too_large_for_the_engine_is_named(name):
-    # float32 ends at 3e38: whatever is done about it, the learning rate is not to blame.
-    model = fast(**{name: [1e39]})
-    try:
-        model.fit(X, Y)
-    except ValueError as error:
-        assert name in str(error)  # noqa: PT017 (one or the other)
-    else:
-        assert np.isfinite(model.predict(X, return_std=True)).all()
 
 
 def test_no_common_values():

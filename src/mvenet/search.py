@@ -18,7 +18,7 @@ from mvenet._estimator import NetworkRegressor
 from mvenet._families import EFFORTS, effort_of
 from mvenet._folds import Folds, check_folds, folds_of
 from mvenet._plan import Fitting, Plan, Request, Round, Table
-from mvenet._settings import at_least, choice, setting, with_settings
+from mvenet._settings import PENALTY, at_least, choice, setting, with_settings
 from mvenet.recipes import STRATEGIES
 
 __all__ = ["MVERegressorCV"]
@@ -392,9 +392,9 @@ def _grid(name: str, values: ArrayLike) -> list[float]:
     except ValueError:  # ragged
         given = np.array([])
     grid = np.unique(given) if given.dtype.kind in "iuf" and given.ndim == 1 else np.array([])
-    if not len(grid) or not np.isfinite(grid).all() or grid[0] < 0:
+    if not len(grid) or not all(value in PENALTY for value in grid):
         raise ValueError(
-            f"The {name!r} parameter must be a list of at least one finite number, none negative, "
-            f"such as [1e-3, 1e-2]. Got {values!r} instead."
+            f"The {name!r} parameter must be a list of at least one finite number, none negative "
+            f"or above {PENALTY.right:g}, such as [1e-3, 1e-2]. Got {values!r} instead."
         )
     return [float(value) for value in grid]

@@ -137,9 +137,8 @@ def fit_table(
     encoder = TableEncoder(target=target)
     if log:
         _refuse_log(y, target, members)
-    if effort is not None and (members is not None or not search):
-        other = "--members" if members is not None else "--no-search"
-        raise ValueError(f"--effort {effort} is for the automatic search: drop {other}.")
+    if effort is not None:
+        _refuse_effort(effort, search, members)
     common: dict[str, Any] = {"random_state": seed, "verbose": verbose}
     common |= {} if effort is None else {"effort": effort}
     networks = _networks(search, members, log, len(train), **common)
@@ -154,18 +153,18 @@ def fit_table(
             expect(_expected(estimator, encoded, y[train]))
         stop = Stop(fit_until_stopped(estimator, encoded, y[train]))
     model = Pipeline([("table", encoder), ("model", estimator)])
+    fitted = innermost(estimator)
     notes = [STOPPED] if stop.pressed else []
     notes += [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
-    fitted = innermost(estimator)
     notes += [*_ends(fitted.penalties_, target)] if search else []
     notes += _warned(y, target)
     evaluation = None
-    named = X.with_columns(pl.Series(target, y))
     if len(test):
-        judged = X[test], y[test], rows[test]
-        evaluation = stop.insisting(lambda: evaluated(model, *judged))
+        fresh = X[test], y[test], rows[test]
+        evaluation = stop.insisting(lambda: evaluated(model, *fresh))
     elif search:
         evaluation = judge(y, left_out(fitted), rows)
+    named = X.with_columns(pl.Series(target, y))
     if evaluation is not None and members is None and y.max() > 1:
         notes += _below_zero(y, evaluation.dist, target)
     return FittedTable(
@@ -238,6 +237,12 @@ def _refuse_log(y: Array, target: str, members: int | None) -> None:
         raise ValueError(
             "--members trains the paper's networks, which know no --positive: drop one."
         )
+
+
+def _refuse_effort(effort: str, search: bool, members: int | None) -> None:
+    if members is not None or not search:
+        other = "--members" if members is not None else "--no-search"
+        raise ValueError(f"--effort {effort} is for the automatic search: drop {other}.")
 
 
 def _expected(
