@@ -133,7 +133,9 @@ def test_a_large_model_is_rounded_and_the_page_says_by_how_much(browser, pages, 
     assert "The model itself runs in this page. Nothing" in page and len(page) < 3e6
     assert "The model is of the logarithm of price: nothing" in page
     exact, _ = _embedded.embedded(model[-1], model[0].transform(frame))
-    monkeypatch.setattr(_embedded, "MOST_BYTES", _embedded._size(exact) - 1)
+    least = _embedded._size(exact)
+    assert _embedded.embedded(model[-1], model[0].transform(frame), _embedded.MOST_BYTES) is None
+    monkeypatch.setattr(_embedded, "MOST_BYTES", least - 1)
     evaluation = workflow.evaluate(model, frame)
     path = path.with_name("rounded.html")
     path.write_text(report.render(model, evaluation, frame=frame), encoding="utf-8")

@@ -25,7 +25,7 @@ from mvenet.predictive import predictive_distribution
 from mvenet.recipes import Architecture, Stage, Training
 
 Array = NDArray[np.float64]
-MOST_BYTES = 2_460_000  # of an embedded model: the whole page stays below three megabytes
+MOST_BYTES = 2_400_000  # of an embedded model and its columns: the page has three megabytes
 SCALING = ("x_mean", "x_scale", "y_mean", "y_scale")
 BLOCK = 32  # parameters that share the factor of their 16 bits
 LARGEST_ROUNDING = 1e-3  # of the spread of the predictions
@@ -34,9 +34,10 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 GAPS = ((0.25, 0.5), (0.5, 0.75), (0.05, 0.25), (0.75, 0.95))
 
 
-def embedded(estimator: Any, X: Array) -> tuple[dict[str, Any], float] | None:
+def embedded(estimator: Any, X: Array, beside: int = 0) -> tuple[dict[str, Any], float] | None:
     """The model itself as data, and how far rounding moves it; None if it cannot be embedded.
 
+    ``beside`` are the bytes that the page needs for the columns, which grow with their number.
     The distance is the largest of means and quantiles on these rows, as a share of the spread of
     the predictions; zero for a model that is small enough without rounding.
     """
@@ -47,7 +48,7 @@ def embedded(estimator: Any, X: Array) -> tuple[dict[str, Any], float] | None:
         return None
     for rounded in (False, True):
         made = _data(inner, rounded) | {"conformal": conformal}
-        if _size(made) <= MOST_BYTES:
+        if _size(made) + beside <= MOST_BYTES:
             moved = _rounding(inner, X) if rounded else 0.0
             return (made, moved) if moved <= LARGEST_ROUNDING else None
     return None

@@ -18,6 +18,7 @@ from mvenet.table import TableEncoder, given_cells
 Array = NDArray[np.float64]
 MOST_CONTROLS = 10
 MOST_LEVELS = 200  # of a menu
+BYTES_A_COLUMN = 120  # of the page's table of columns
 MOST_COMPARED = 2_000  # rows that rounding is judged by
 ROWS = 20_000  # that a stand-in is trained on
 
@@ -55,25 +56,24 @@ def payload(
     rng = np.random.default_rng(seed)
     typical = {name: _typical(tidy[name]) for name in tidy.columns}
     controls = [_control(encoder, tidy, name) for name in names[:MOST_CONTROLS]]
-    distance, found = None, embedded(model[-1], encoder.transform(tidy[:MOST_COMPARED]))
-    if found is None:
-        made, distance = stand_in(model[-1], encoder.transform(_perturbed(tidy, rng)))
-        found = made, 0.0
     codes = _coded(encoder, tidy)
     rows = {"typical": {n: _code(v, encoder, n) for n, v in typical.items()}}
     rows |= {word: {n: codes[n][i] for n in tidy.columns} for word, i in starts.items()}
     predicted = predictive_distribution(model, tidy)
     low, high = predicted.interval(0.9).T
-    return {
+    data = {
         "unit": unit,
         "controls": controls,
         "starts": rows,
         "encoder": encoder_data(encoder),
-        "model": found[0],
-        "rounding": found[1],
-        "stand_in": distance,
         "axis": [float(np.quantile(low, 0.02)), float(np.quantile(high, 0.98))],
     }
+    beside = len(script_safe(data).encode()) + BYTES_A_COLUMN * len(encoder.columns_)
+    distance, found = None, embedded(model[-1], encoder.transform(tidy[:MOST_COMPARED]), beside)
+    if found is None:
+        made, distance = stand_in(model[-1], encoder.transform(_perturbed(tidy, rng)))
+        found = made, 0.0
+    return data | {"model": found[0], "rounding": found[1], "stand_in": distance}
 
 
 def script_safe(data: dict[str, Any]) -> str:
