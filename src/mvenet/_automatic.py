@@ -167,14 +167,7 @@ def search(plan: AutomaticPlan, threads: int) -> Fitting[Result]:
     with stop:
         stop.leave_if_pressed()
         others = _means.candidates(plan.others, left.table, plan.folds, plan.entropy, threads)
-        for tier in (plan.effort.means, *plan.effort.further):
-            every = tier is plan.effort.means or plan.effort.eager
-            families = [f for f in tier if every or _improving(f, networks)]
-            if families:
-                asked = _requests(plan, families, left.log)
-                trained = yield asked
-                steps += [result.steps for result in trained]
-                networks += left.groups(families, trained, asked)
+        yield from _train_tiers(plan, left, networks, steps)
     networks += joint
     predicted = [*(g.mean for g in networks), *(left.average(o.left_out) for o in others)]
     if not predicted:
@@ -213,12 +206,29 @@ def search(plan: AutomaticPlan, threads: int) -> Fitting[Result]:
     return Result(
         composite,
         *said,
-        _told([*tried, *on_blend], rmse, shares, weights),
+        _as_columns([*tried, *on_blend], rmse, shares, weights),
         sum(steps) + final.steps,
         final.factor,
         gain,
         stop.pressed,
     )
+
+
+def _train_tiers(
+    plan: AutomaticPlan, left: Evidence, networks: list[Group], steps: list[int]
+) -> Fitting[None]:
+    """Add the networks of tier after tier, as long as they promise something, and their steps.
+
+    Into the lists given, so that whoever stops it has what is there.
+    """
+    for tier in (plan.effort.means, *plan.effort.further):
+        every = tier is plan.effort.means or plan.effort.eager
+        families = [f for f in tier if every or _improving(f, networks)]
+        if families:
+            asked = _requests(plan, families, left.log)
+            trained = yield asked
+            steps += [result.steps for result in trained]
+            networks += left.groups(families, trained, asked)
 
 
 def _requests(plan: AutomaticPlan, families: Sequence[Family], log: bool) -> list[Request]:
@@ -355,7 +365,7 @@ def _composed(
     return Composite(plan.steps, seen, tuple(means.values()), shared, tuple(noises), left.log)
 
 
-def _told(
+def _as_columns(
     tried: Sequence[Any], rmse: list[float], shares: Array, weights: dict[int, float]
 ) -> dict[str, NDArray[Any]]:
     """The candidates as columns."""

@@ -37,38 +37,46 @@ class Effort(StrEnum):
     high = "high"
 
 
+Target = Annotated[str, typer.Option(help="Column to predict.")]
+Output = Annotated[Path, typer.Option("--output", "-o", help="Where to save the model.")]
+Search = Annotated[bool, typer.Option(help="Let folds find the best model; --no-search is faster.")]
+Members = Annotated[
+    int | None, typer.Option(min=1, help="Networks for each fold; without a search in all.")
+]
+Calibrate = Annotated[
+    bool, typer.Option("--calibrate", help="Intervals that hold, by rows the folds left out.")
+]
+Positive = Annotated[
+    bool | None,
+    typer.Option(
+        "--positive/--no-log",
+        "--log",
+        help="Nothing below zero: model the target's logarithm. Else the evidence decides.",
+    ),
+]
+HowMuch = Annotated[
+    Effort | None, typer.Option(help="How much the search tries.", show_default="medium")
+]
+Holdout = Annotated[
+    float, typer.Option(min=0, max=0.9, help="Share of the rows kept to check the model by.")
+]
+Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; repeatable.")]
+
+
 def fit(
     data: Data,
-    target: Annotated[str, typer.Option(help="Column to predict.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to save the model.")],
-    search: Annotated[
-        bool,
-        typer.Option(help="Let folds find the best model; --no-search is faster."),
-    ] = True,
-    members: Annotated[
-        int | None, typer.Option(min=1, help="Networks for each fold; without a search in all.")
-    ] = None,
-    calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Intervals that hold, by rows the folds left out.")
-    ] = False,
-    log: Annotated[
-        bool | None,
-        typer.Option(
-            "--positive/--no-log",
-            "--log",
-            help="Nothing below zero: model the target's logarithm. Else the evidence decides.",
-        ),
-    ] = None,
-    effort: Annotated[
-        Effort | None, typer.Option(help="How much the search tries.", show_default="medium")
-    ] = None,
-    holdout: Annotated[
-        float, typer.Option(min=0, max=0.9, help="Share of the rows kept to check the model by.")
-    ] = 0.2,
+    target: Target,
+    output: Output,
+    search: Search = True,
+    members: Members = None,
+    calibrate: Calibrate = False,
+    log: Positive = None,
+    effort: HowMuch = None,
+    holdout: Holdout = 0.2,
     report: Report = None,
     dask: Dask = None,
     unit: Unit = "",
-    drop: Annotated[list[str] | None, typer.Option(help="Column to leave out; repeatable.")] = None,
+    drop: Drop = None,
     header_rows: HeaderRows = 1,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -121,7 +129,7 @@ def fit(
 
 def compare(
     data: Data,
-    target: Annotated[str, typer.Option(help="Column to predict.")],
+    target: Target,
     store: Annotated[
         Path | None, typer.Option(help="Folder for finished folds: stopped, it can go on.")
     ] = None,

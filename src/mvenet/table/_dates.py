@@ -104,7 +104,7 @@ def found(column: pl.Series) -> Dates | None:
     if not whole:
         raise ValueError(_mixed(given, read[forms[0]]))
     form = _likeliest(whole)
-    return _described(form, whole[form], _told(form, list(whole)), "%z" in form)
+    return _described(form, whole[form], _in_words(form, list(whole)), "%z" in form)
 
 
 def compact(numbers: pl.Series) -> bool:
@@ -203,7 +203,7 @@ def _likeliest(read: dict[str, Array]) -> str:
     return ascending[0] if len(ascending) == 1 else next(iter(read))
 
 
-def _told(form: str, others: list[str]) -> str:
+def _in_words(form: str, others: list[str]) -> str:
     """What to say if a date could be read in two ways."""
     if len(others) < 2 or form in _TIMES:
         return ""

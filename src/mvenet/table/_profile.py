@@ -110,11 +110,11 @@ def _range(
     words = ("later", "earlier") if origin else ("higher", "lower")
     direction = words[0] if middle > seen[len(seen) // 2] else words[1]
     moved = float(max(gaps.max(), float(odd.mean())))
-    now, was_once = (_told(value, origin) for value in (middle, seen[len(seen) // 2]))
+    now, was_once = (_in_words(value, origin) for value in (middle, seen[len(seen) // 2]))
     return moved, odd, f"{direction}: the middle is {now}, was {was_once}"
 
 
-def _told(value: float, origin: float | None) -> str:
+def _in_words(value: float, origin: float | None) -> str:
     """A number, or the date that is so many days after the origin."""
     if not origin:  # or the time of a day
         return f"{value:.4g}"
