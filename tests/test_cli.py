@@ -669,6 +669,17 @@ def test_ctrl_c_in_fit(here):
     assert sorted(os.listdir()) == before
 
 
+def test_ctrl_c_while_python_imports_is_told_as_well():
+    at_once = "import os, signal\nclass Hook:\n    def find_spec(self, name, *_):\n"
+    at_once += "        if name == 'typer':\n            os.kill(os.getpid(), signal.SIGINT)\n"
+    code = at_once + "import sys\nsys.meta_path.insert(0, Hook())\nfrom mvenet import cli\ncli.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=900
+    )
+    assert (done.returncode, done.stdout) == (128 + signal.SIGINT, "")
+    assert done.stderr == "Stopped: no file was left half-written.\n"
+
+
 def on_a_terminal(*arguments):
     """Standard output, which is a pipe, and what a terminal got as standard error."""
     master, slave = pty.openpty()

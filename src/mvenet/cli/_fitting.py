@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from mvenet.cli import INTERRUPTED
 from mvenet.cli import _printing as printing
 from mvenet.cli._options import (
     FOR_REPORTS,
-    INTERRUPTED,
     AsJson,
     Dask,
     Data,

@@ -34,7 +34,6 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 
 # Exit codes besides 1 for an error and 2 for a misuse.
 CHANGED = 3  # of check
-INTERRUPTED = 130  # of fit, also if it kept a model
 FOR_REPORTS = {"jinja2": "report", "matplotlib": "report"}
 
 
