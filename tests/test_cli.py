@@ -669,13 +669,21 @@ def test_ctrl_c_in_fit(here):
     assert sorted(os.listdir()) == before
 
 
+INTERRUPTED_AT_ONCE = """
+import os, signal, sys
+from mvenet import cli
+class Hook:
+    def find_spec(self, name, *_):
+        if name == "typer":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Hook())
+cli.main()
+"""
+
+
 def test_ctrl_c_while_python_imports_is_told_as_well():
-    at_once = "import os, signal\nclass Hook:\n    def find_spec(self, name, *_):\n"
-    at_once += "        if name == 'typer':\n            os.kill(os.getpid(), signal.SIGINT)\n"
-    code = at_once + "import sys\nsys.meta_path.insert(0, Hook())\nfrom mvenet import cli\ncli.main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=900
-    )
+    command = [sys.executable, "-c", INTERRUPTED_AT_ONCE]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     assert (done.returncode, done.stdout) == (128 + signal.SIGINT, "")
     assert done.stderr == "Stopped: no file was left half-written.\n"
 
