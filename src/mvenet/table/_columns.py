@@ -177,7 +177,7 @@ def numbers(series: pl.Series, rows: NDArray[Any], parsed: pl.Series | None = No
             texts = plain_series(series)
             parsed = texts.cast(pl.Float64, strict=False)
             _refuse_words(series, texts, parsed, rows)
-    elif series.dtype == pl.Boolean:
+    elif series.dtype in (pl.Boolean, pl.Float64):
         parsed = series.cast(pl.Float64)
     else:
         parsed = plain_series(series)
