@@ -137,8 +137,7 @@ class TableEncoder(Encoding, TransformerMixin, BaseEstimator):
                 for name, (column, _) in zip(table.columns, found, strict=True)
             ]
         )
-        # Trainings read rows, in any order; predictions read each row once.
-        return np.ascontiguousarray(self._together(numbers, [*self._cycles(numbers), *trained]))
+        return self._together(numbers, [*self._cycles(numbers), *trained])
 
     transform = Encoding.transform  # named here for scikit-learn to wrap it (set_output)
 

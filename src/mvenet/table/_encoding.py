@@ -176,7 +176,7 @@ class Encoding:
             gaps = np.isnan(numbers)
             marked = self.imputer_.indicator_.features_
             if not (blocks or len(marked) or gaps.any()):
-                return numbers
+                return np.ascontiguousarray(numbers)  # networks read rows
             blocks = [numbers, gaps[:, marked], *blocks]
         made = np.empty((len(numbers), sum(block.shape[1] for block in blocks)))
         end = 0
