@@ -1,6 +1,7 @@
 // Two texts of as many lines put side by side: what a table holds, and what is added to it.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string_view>

@@ -11,24 +11,25 @@ namespace mvenet::MVENET_ISA {
 MVENET_INLINE Vec<double> inverse(Vec<double> scale) {
     return at_most<double>(1 / scale, __DBL_MAX__);
 }
+MVENET_INLINE double inverse(double scale) {
+    return 1 / scale < __DBL_MAX__ ? 1 / scale : __DBL_MAX__;
+}
 
 MVENET_INLINE double clamped(double z) {
     return z > farthest ? farthest : z < -farthest ? -farthest : z;
 }
 
 MVENET_INLINE double standardised(double value, double mean, double scale) {
-    return clamped((value - mean) * inverse(splat<double>(scale))[0]);
+    return clamped((value - mean) * inverse(scale));
 }
 
-template <bool Bounded>
-MVENET_INLINE double input(double value, double mean, double scale, double bound) {
+MVENET_INLINE double bounded_input(double value, double mean, double scale, double bound) {
     const double z = standardised(value, mean, scale);
-    if (!Bounded) return z;
     const double part = z / bound;
     return z / __builtin_sqrt(1 + part * part);
 }
 
-// The same for as many columns as there are doubles in a register.
+// The same for as many columns as there are doubles in a register, bounded or not.
 template <bool Bounded>
 MVENET_INLINE Vec<double> inputs(Vec<double> value, Vec<double> mean, Vec<double> inverse,
                                  double bound) {

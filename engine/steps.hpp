@@ -57,8 +57,8 @@ private:
 
     void read(const Table& table, std::int64_t row, T* value, int* step) const {
         for (int c = 0; c < columns_; ++c)
-            *value++ = T(input<true>(table.at(row, c), encoding_.center[c], encoding_.scale[c],
-                                     encoding_.bound));
+            *value++ = T(bounded_input(table.at(row, c), encoding_.center[c], encoding_.scale[c],
+                                       encoding_.bound));
         if (encoding_.last)
             *value++ = T(standardised(encoding_.last[row], last_mean_, last_scale_));
         for (int g = 0; g < groups_; ++g) {

@@ -108,15 +108,23 @@ class Check:
         Rows with a cell beyond the range that was seen, or a level that was not.
     evaluation : Evaluation or None
         Where the target is known.
-    findings : list of str
-        What has changed, in words; none if all is well.
+    changes : list of str
+        How the table differs, in words.
+    failure : str
+        How the intervals fail; empty if they hold, or if that is not known.
     """
 
     rows: int
     drifts: list[Drift]
     outside: NDArray[np.bool_]
     evaluation: Evaluation | None
-    findings: list[str]
+    changes: list[str]
+    failure: str
+
+    @property
+    def findings(self) -> list[str]:
+        """Both; none if all is well."""
+        return [*self.changes, *filter(None, [self.failure])]
 
 
 def check(model: Model, frame: Any) -> Check:
@@ -135,18 +143,18 @@ def check(model: Model, frame: Any) -> Check:
     """
     target = target_of(model)
     found, outside = drifts(model[0], frame)
-    told = [f"{drift.column}: {drift.remark}" for drift in found if drift.changed]
+    changes = [f"{drift.column}: {drift.remark}" for drift in found if drift.changed]
     share = float(outside.mean())
     if share > max(0.05, 3 / len(outside)):
-        told.append(f"{share:.1%} of the rows are outside what the model has seen")
-    evaluation = None
+        changes.append(f"{share:.1%} of the rows are outside what the model has seen")
+    evaluation, failure = None, ""
     if target in frame.columns and _n_given(frame, target) >= 20:
         evaluation = evaluate(model, frame)
         word = verdict(0.9, evaluation.coverage[0.9], len(evaluation.y))[0]
         if word != "as claimed":
             covered = f"{evaluation.coverage[0.9]:.1%} of the values"
-            told.append(f"the 90 % interval is {word}: it holds {covered} of {target}")
-    return Check(len(outside), found, outside, evaluation, told)
+            failure = f"the 90 % interval is {word}: it holds {covered} of {target}"
+    return Check(len(outside), found, outside, evaluation, changes, failure)
 
 
 def _n_given(frame: Any, target: str) -> int:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
-import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
@@ -122,15 +121,12 @@ def predict_file(
 
     def parts() -> Iterator[tuple[Part, pl.DataFrame]]:
         for part in ahead(read):
-            rows = np.arange(part.first, part.first + len(part.values))
-            yield part, predictions(model, part.values, intervals, quantiles, rows)
-
-    def numbers(part: Part) -> pl.DataFrame:
-        rows = np.arange(part.first, part.first + len(part.values))
-        return with_numbers(part.shown, wanted, rows)
+            yield part, predictions(model, part.values, intervals, quantiles, part.rows)
 
     if isinstance(output, Path):
-        whole = (numbers(part).hstack(added) for part, added in parts())
+        whole = (
+            with_numbers(part.shown, wanted, part.rows).hstack(added) for part, added in parts()
+        )
         return write_columnar(whole, output, form)
     done = 0
     for part, added in ahead(parts()):

@@ -174,10 +174,7 @@ class Encoding:
         """All blocks side by side, the numbers without gaps first."""
         if self.imputer_ is not None:
             gaps = np.isnan(numbers)
-            marked = self.imputer_.indicator_.features_
-            if not (blocks or len(marked) or gaps.any()):
-                return np.ascontiguousarray(numbers)  # networks read rows
-            blocks = [numbers, gaps[:, marked], *blocks]
+            blocks = [numbers, gaps[:, self.imputer_.indicator_.features_], *blocks]
         made = np.empty((len(numbers), sum(block.shape[1] for block in blocks)))
         end = 0
         for block in blocks:

@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from polars.selectors import by_name
 
 from mvenet._wording import no_file
@@ -59,6 +61,11 @@ class Part:
     values: pl.DataFrame
     first: int
     lines: bytes = b""
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Numbers of the rows in the file, counted from 0."""
+        return np.arange(self.first, self.first + len(self.values))
 
 
 def read(
