@@ -72,7 +72,7 @@ LEVELS = {
     "__main__": 3,
     "": 3,  # mvenet itself, which imports its names when they are asked for
 }
-OPTIONAL = {"matplotlib", "torch", "typer", "jinja2", "pandas", "rich", "polars", "skops", "onnx",
+OPTIONAL = {"matplotlib", "torch", "click", "jinja2", "pandas", "rich", "polars", "skops", "onnx",
             "onnxruntime", "dask", "distributed", "pyarrow", "skorch", "safetensors",
             "lightning"}  # fmt: skip
 # rich draws the bar; pandas and matplotlib show a comparison; Dask is asked for by its address

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 
@@ -10,47 +11,53 @@ __all__ = ["main"]
 
 
 INTERRUPTED = 130  # the exit code; of fit, also if it kept a model
+SELDOM = 200_000  # new objects between two searches for garbage: importing makes many that stay
 
 
 def main() -> None:
     """Run the command line; errors are one line, and the traceback only with ``--debug``."""
+    gc.set_threshold(SELDOM)
     try:
         code = _run()
     except KeyboardInterrupt:  # perhaps while Python still imports
         code = INTERRUPTED
+    gc.freeze()  # no search at the end: all that is left goes with the process
     if code == INTERRUPTED:
         sys.stderr.write("Stopped: no file was left half-written.\n")
     sys.exit(code)
 
 
-def _run() -> int | None:
+def _run() -> int:
     """Do what the words say; returns the exit code."""
     try:
+        import click
         import rich  # noqa: F401
-        import typer
     except ImportError as error:
         sys.exit(f"The mvenet command needs {error.name}: pip install 'mvenet[cli]'")
-    from mvenet.cli import _commands, _misuse
+    from mvenet.cli import _misuse
+    from mvenet.cli._commands import app
 
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):  # a terminal that lacks a letter shows its code
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    code: int | None
     try:
-        code = _commands.app(sys.argv[1:] or ["--help"], prog_name="mvenet", standalone_mode=False)
+        with app.make_context("mvenet", sys.argv[1:] or ["--help"]) as context:
+            app.invoke(context)
         sys.stdout.flush()
-    except typer.Abort:
-        code = INTERRUPTED
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:  # how the command was called
+        sys.stderr.write(f"Error: {_misuse.explained(error)}\n")
+        return error.exit_code
     except BrokenPipeError:  # whoever read our output has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 1
+        return 1
     except Exception as error:
-        misused = hasattr(error, "format_message")  # how the command was called
-        if "--debug" in sys.argv and not misused:
+        if "--debug" in sys.argv:
             raise
-        sys.stderr.write(f"Error: {_misuse.explained(error) if misused else _sentence(error)}\n")
-        code = getattr(error, "exit_code", 1)
-    return code
+        sys.stderr.write(f"Error: {_sentence(error)}\n")
+        return 1
+    return 0
 
 
 def _sentence(error: Exception) -> str:

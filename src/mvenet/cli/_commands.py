@@ -1,55 +1,45 @@
-"""The command ``mvenet`` as typer wants it: all that it can do, with an example of each."""
+"""The command ``mvenet`` as click wants it: all that it can do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated
-
-import typer
+import click
 
 import mvenet
 from mvenet.cli._fitting import compare, fit
-from mvenet.cli._options import Debug
-from mvenet.cli._printing import console
+from mvenet.cli._options import DEBUG, option
+from mvenet.cli._printing import say
 from mvenet.cli._showing import demo, doctor
 from mvenet.cli._using import check, evaluate, export, info, predict
 
-app = typer.Typer(
+
+class InOrder(click.Group):
+    """Commands as a user comes to need them, not by the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names."""
+        return list(self.commands)
+
+
+def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked:
+        say(f"mvenet {mvenet.__version__}")
+        ctx.exit()
+
+
+app = InOrder(
+    "mvenet",
+    {
+        str(command.name): command
+        for command in (fit, predict, evaluate, check, compare, export, info, doctor, demo)
+    },
+    params=[
+        option(
+            "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version,
+            help="Print the version.",
+        ),
+        DEBUG,
+    ],
     help="Regression with honest uncertainty: from a table to predictions that say how sure they "
     "are.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["--help", "-h"]},
-)
-EXAMPLES: dict[Callable[..., None], str] = {
-    fit: "mvenet fit houses.csv --target price -o houses.mve",
-    predict: "mvenet predict houses.mve new.csv -o out.csv --interval 0.9",
-    evaluate: "mvenet evaluate houses.mve test.csv --report test.html",
-    check: "mvenet check houses.mve new.csv && mvenet predict houses.mve …",
-    compare: "mvenet compare houses.csv --target price --store runs --dry-run",
-    export: "mvenet export houses.mve houses.onnx",
-    info: "mvenet info houses.mve",
-    doctor: "mvenet doctor",
-    demo: "mvenet demo --picture sine.png",
-}
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        console.print(f"mvenet {mvenet.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
-    ] = False,
-    debug: Debug = False,
-) -> None:
-    """Regression with honest uncertainty."""
-
-
-for command, example in EXAMPLES.items():
-    app.command(epilog=f"Example: {example}")(command)
+    context_settings={"help_option_names": ["--help", "-h"], "show_default": True},
+)  # fmt: skip

@@ -3,97 +3,95 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from mvenet.cli import INTERRUPTED
 from mvenet.cli import _printing as printing
 from mvenet.cli._options import (
+    DASK,
+    DATA,
     FOR_REPORTS,
-    AsJson,
-    Dask,
-    Data,
-    Debug,
-    HeaderRows,
-    Quiet,
-    Report,
-    Seed,
-    Unit,
+    HEADER_ROWS,
+    PATH,
+    REPORT,
+    SEED,
+    TARGET,
+    UNIT,
     check_packages,
     check_places,
+    command,
+    option,
     write_report,
 )
-from mvenet.cli._printing import busy, console, print_json, progress_bar
+from mvenet.cli._printing import busy, print_json, progress_bar, say
 
 
-class Effort(StrEnum):
-    """How much a search tries."""
-
-    low = "low"
-    medium = "medium"
-    high = "high"
-
-
-Target = Annotated[str, typer.Option(help="Column to predict.")]
-Output = Annotated[Path, typer.Option("--output", "-o", help="Where to save the model.")]
-Search = Annotated[bool, typer.Option(help="Let folds find the best model; --no-search is faster.")]
-Members = Annotated[
-    int | None, typer.Option(min=1, help="Networks for each fold; without a search in all.")
-]
-Calibrate = Annotated[
-    bool, typer.Option("--calibrate", help="Intervals that hold, by rows the folds left out.")
-]
-Positive = Annotated[
-    bool | None,
-    typer.Option(
-        "--positive/--no-log",
-        "--log",
+@command(
+    DATA,
+    TARGET,
+    option("--output", "-o", type=PATH, required=True, help="Where to save the model."),
+    option(
+        "--search/--no-search", default=True,
+        help="Let folds find the best model; --no-search is faster.",
+    ),
+    option(
+        "--members", type=click.IntRange(1),
+        help="Networks for each fold; without a search in all.",
+    ),
+    option("--calibrate", is_flag=True, help="Intervals that hold, by rows the folds left out."),
+    option(
+        "--positive/--no-log", "--log", "log", default=None,
         help="Nothing below zero: model the target's logarithm. Else the evidence decides.",
     ),
-]
-HowMuch = Annotated[
-    Effort | None, typer.Option(help="How much the search tries.", show_default="medium")
-]
-Holdout = Annotated[
-    float, typer.Option(min=0, max=0.9, help="Share of the rows kept to check the model by.")
-]
-Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; repeatable.")]
-
-
+    option(
+        "--effort", type=click.Choice(("low", "medium", "high")), show_default="medium",
+        help="How much the search tries.",
+    ),
+    option(
+        "--holdout", type=click.FloatRange(0, 0.9), default=0.2,
+        help="Share of the rows kept to check the model by.",
+    ),
+    REPORT,
+    DASK,
+    UNIT,
+    option("--drop", multiple=True, help="Column to leave out; repeatable."),
+    HEADER_ROWS,
+    SEED,
+    example="mvenet fit houses.csv --target price -o houses.mve",
+)  # fmt: skip
 def fit(
-    data: Data,
-    target: Target,
-    output: Output,
-    search: Search = True,
-    members: Members = None,
-    calibrate: Calibrate = False,
-    log: Positive = None,
-    effort: HowMuch = None,
-    holdout: Holdout = 0.2,
-    report: Report = None,
-    dask: Dask = None,
-    unit: Unit = "",
-    drop: Drop = None,
-    header_rows: HeaderRows = 1,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    data: Path,
+    target: str,
+    output: Path,
+    search: bool,
+    members: int | None,
+    calibrate: bool,
+    log: bool | None,
+    effort: str | None,
+    holdout: float,
+    report: Path | None,
+    dask: str | None,
+    unit: str,
+    drop: tuple[str, ...],
+    header_rows: int,
+    seed: int,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Fit a model to a table, check it on rows held out, and save it."""
     from mvenet import _distributed, persistence, table
 
-    if not 0 <= holdout <= 0.9:  # typer of old lets nan pass
-        raise typer.BadParameter("it must be from 0 to 0.9", param_hint="'--holdout'")
+    if holdout != holdout:  # which click finds in every range
+        raise click.BadParameter("it must be from 0 to 0.9", param_hint="'--holdout'")
     check_places([output, report], [data])
     check_packages(skops="persist", **({} if report is None else FOR_REPORTS))
     silent = quiet or as_json
     with progress_bar(f"reading {data.name}", silent) as bar:
         frame = table.read(data, header_rows=header_rows, progress=bar)
-    frame = table.without(frame, drop or (), target)
+    frame = table.without(frame, drop, target)
     rows = len(table.split_target(frame, target)[1])
     from mvenet import workflow  # with scikit-learn, for which no error of the table need wait
     from mvenet._plan import Stop
@@ -101,7 +99,7 @@ def fit(
     with _distributed.on_dask(dask):
         fitted = workflow.fit_table(
             frame, target, search=search, members=members, calibrate=calibrate,
-            log=log, effort=effort and effort.value, holdout=holdout, seed=seed,
+            log=log, effort=effort, holdout=holdout, seed=seed,
             verbose=printing.verbosity(silent),
             columns=None if silent else lambda encoder: printing.print_columns(
                 encoder, data.name, target, rows, len(frame) - rows
@@ -120,31 +118,37 @@ def fit(
     elif not quiet:
         printing.print_fit(fitted)
         written = "stopped, and not written" if stop.pressed else report
-        console.print(
-            f"Model: {output}" + (f"   Report: {written}" if report else ""), soft_wrap=True
-        )
+        say(f"Model: {output}" + (f"   Report: {written}" if report else ""))
     if fitted.stopped or stop.pressed:
         sys.exit(INTERRUPTED)  # past the sentence for who is left with nothing
 
 
+@command(
+    DATA,
+    TARGET,
+    option("--store", type=PATH, help="Folder for finished folds: stopped, it can go on."),
+    option("--outer", type=click.IntRange(2), default=10, help="Outer folds, which judge."),
+    option("--inner", type=click.IntRange(2), default=10, help="Inner folds, which choose."),
+    option("--paper", is_flag=True, help="1000 epochs a stage, as in the paper."),
+    DASK,
+    option("--dry-run", is_flag=True, help="Only tell what it costs."),
+    HEADER_ROWS,
+    SEED,
+    example="mvenet compare houses.csv --target price --store runs --dry-run",
+)
 def compare(
-    data: Data,
-    target: Target,
-    store: Annotated[
-        Path | None, typer.Option(help="Folder for finished folds: stopped, it can go on.")
-    ] = None,
-    outer: Annotated[int, typer.Option(min=2, help="Outer folds, which judge.")] = 10,
-    inner: Annotated[int, typer.Option(min=2, help="Inner folds, which choose.")] = 10,
-    paper: Annotated[
-        bool, typer.Option("--paper", help="1000 epochs a stage, as in the paper.")
-    ] = False,
-    dask: Dask = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what it costs.")] = False,
-    header_rows: HeaderRows = 1,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    data: Path,
+    target: str,
+    store: Path | None,
+    outer: int,
+    inner: int,
+    paper: bool,
+    dask: str | None,
+    dry_run: bool,
+    header_rows: int,
+    seed: int,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Compare the three training strategies, each with equal and with separate penalties."""
     from mvenet import _distributed, recipes, table
@@ -169,7 +173,7 @@ def compare(
         if as_json:
             print_json(plan.as_dict())
         elif not quiet:
-            console.print(str(plan), soft_wrap=True)
+            say(str(plan))
         return
     with _distributed.on_dask(dask):
         outcome = comparison.compare_strategies(
@@ -178,4 +182,4 @@ def compare(
     if as_json:
         print_json({"folds": outcome.to_frame().to_dict("records"), "steps": outcome.steps})
     elif not quiet:
-        console.print(str(outcome), soft_wrap=True)
+        say(str(outcome))

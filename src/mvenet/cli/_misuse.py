@@ -1,4 +1,4 @@
-"""What was wrong with the words on the command line, said plainly whatever typer's version."""
+"""What was wrong with the words on the command line, said plainly whatever click's version."""
 
 from __future__ import annotations
 
@@ -6,18 +6,10 @@ import difflib
 import re
 from typing import Any
 
-# What typer says of a value, and what people say.
+# What click says of a value, and what people say.
 _PLAINLY = (
-    (r" \(env var: 'None'\)", ""),
-    (r"'[^']*' is not a valid float", "it must be a number"),
-    (r"'[^']*' is not a valid integer", "it must be a whole number"),
-    (r"Value error, ", ""),
-    (r", unable to parse.*", ""),
-    (r"Input should be a valid number", "it must be a number"),
-    (r"Input should be a valid integer", "it must be a whole number"),
-    (r"Input should be greater than or equal to", "it must be at least"),
-    (r"Input should be less than or equal to", "it must be at most"),
-    (r"Input should be", "it must be"),
+    (r"'[^']*' is not a valid float( range)?", "it must be a number"),
+    (r"'[^']*' is not a valid integer( range)?", "it must be a whole number"),
     (r"Got unexpected extra argument\S* \((.*)\)", r"What is \1? It is one argument too many"),
 )
 
@@ -35,7 +27,8 @@ def _reason(error: Any, context: Any) -> str:
         kind = "option" if param.opts[0].startswith("-") else "argument"
         return f"The {kind} {' or '.join(param.opts)} is missing: {param.help}"
     if wrong and hasattr(error, "possibilities"):
-        return f"There is no option {wrong}" + _meant(error.possibilities or ())
+        near = difflib.get_close_matches(wrong, error.possibilities or (), n=2, cutoff=0.7)
+        return f"There is no option {wrong}" + _meant(near)
     known = list(getattr(getattr(context, "command", None), "commands", ()))
     word = re.match(r"No such command '([^']*)'", error.message)
     if known and word:

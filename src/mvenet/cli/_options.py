@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from mvenet.cli._printing import progress_bar
 
@@ -15,22 +16,64 @@ if TYPE_CHECKING:
 
     from mvenet.workflow import Evaluation
 
-Data = Annotated[
-    Path, typer.Argument(help="CSV, Parquet or Arrow file; - is CSV from standard input.")
-]
-Model = Annotated[Path, typer.Argument(help="Model file made by `mvenet fit`.")]
-HeaderRows = Annotated[
-    int, typer.Option(min=1, max=9, help="Rows above the data: names, and perhaps units.")
-]
-Report = Annotated[Path | None, typer.Option(help="Write a report as one HTML file.")]
-Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")]
-Unit = Annotated[str, typer.Option(help="Unit of the target in the report, such as €.")]
-Seed = Annotated[
-    int, typer.Option(min=0, max=2**32 - 1, help="Seed: the same one gives the same result.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+PATH = click.Path(path_type=Path)
+
+
+class Argument(click.Argument):
+    """A file that must be named; before click 8.5 no argument of its own has a text."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__([name], type=PATH)
+        self.help = text
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        """Name and text."""
+        return self.make_metavar(ctx), self.help or ""
+
+
+def option(*names: str, **more: Any) -> click.Option:
+    """An option as click has it: names, kind, default, help."""
+    return click.Option(names, **more)
+
+
+DATA = Argument("data", "CSV, Parquet or Arrow file; - is CSV from standard input.")
+MODEL = Argument("model", "Model file made by `mvenet fit`.")
+TARGET = option("--target", required=True, help="Column to predict.")
+HEADER_ROWS = option(
+    "--header-rows", type=click.IntRange(1, 9), default=1,
+    help="Rows above the data: names, and perhaps units.",
+)  # fmt: skip
+REPORT = option("--report", type=PATH, help="Write a report as one HTML file.")
+DASK = option("--dask", help="Address of a Dask scheduler.")
+UNIT = option(
+    "--unit", default="", show_default=False, help="Unit of the target in the report, such as €."
+)
+SEED = option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0,
+    help="Seed: the same one gives the same result.",
+)  # fmt: skip
+# The word counts, before and after the command's name.
+DEBUG = option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+EVERYWHERE = (
+    option("--json", "as_json", is_flag=True, help="Print JSON instead of tables."),
+    option("--quiet", "-q", is_flag=True, help="Print nothing but errors."),
+    DEBUG,
+)
+
+
+def command(
+    *parameters: click.Parameter, example: str
+) -> Callable[[Callable[..., None]], click.Command]:
+    """Make a command of a function, with its name and the first line of what it says of itself."""
+
+    def made(function: Callable[..., None]) -> click.Command:
+        return click.Command(
+            function.__name__, callback=function, params=[*parameters, *EVERYWHERE],
+            help=function.__doc__, short_help=function.__doc__, epilog=f"Example: {example}",
+        )  # fmt: skip
+
+    return made
+
 
 # Exit codes besides 1 for an error and 2 for a misuse.
 CHANGED = 3  # of check

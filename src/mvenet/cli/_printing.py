@@ -10,24 +10,45 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from rich.console import Console
-from rich.table import Table
-
 from mvenet._wording import readable, verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rich.console import Console
+    from rich.table import Table
 
     from mvenet._plan import Workload
     from mvenet.cli._demo import Score, Third
     from mvenet.table import TableEncoder
     from mvenet.workflow import Check, Evaluation, FittedTable
 
-# Nothing that a file says is markup, an emoji or a link.
 MOST_LINES = 15  # of a table that must fit a screen
 MOST_COLUMNS = 60  # that are told one by one
-console = Console(markup=False, highlight=False, emoji=False)
-signs = Console(markup=False, highlight=False, emoji=False, stderr=True)
+
+
+def say(line: str) -> None:
+    """Print a line."""
+    sys.stdout.write(f"{line}\n")
+
+
+def screen(stderr: bool = False) -> Console:
+    """Where rich draws; nothing that a file says is markup, an emoji or a link."""
+    from rich.console import Console  # the one thing that a line of text need not wait for
+
+    return Console(markup=False, highlight=False, emoji=False, stderr=stderr)
+
+
+def titled(title: str, *headings: str, numbers: Sequence[str] = ()) -> Table:
+    """An empty table: columns of text, then columns of numbers; perhaps none has a heading."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold", show_header=bool(headings))
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for heading in numbers:
+        table.add_column(heading, justify="right")
+    return table
 
 
 def verbosity(silent: bool) -> int:
@@ -38,7 +59,9 @@ def verbosity(silent: bool) -> int:
 @contextlib.contextmanager
 def busy(doing: str, silent: bool) -> Iterator[None]:
     """A sign of life on a terminal, for what cannot be counted."""
-    with signs.status(f"{doing} …") if verbosity(silent) else contextlib.nullcontext():
+    with (
+        screen(stderr=True).status(f"{doing} …") if verbosity(silent) else contextlib.nullcontext()
+    ):
         yield
 
 
@@ -50,7 +73,7 @@ def progress_bar(doing: str, silent: bool) -> Iterator[Callable[[float], None] |
         return
     from rich.progress import Progress
 
-    with Progress(console=signs, transient=True) as bar:
+    with Progress(console=screen(stderr=True), transient=True) as bar:
         task = bar.add_task(doing, total=None)
         yield lambda share: bar.update(task, total=1.0, completed=share)
 
@@ -84,11 +107,13 @@ def print_facts(facts: dict[str, Any], as_json: bool, quiet: bool) -> None:
     if as_json:
         print_json(facts)
     elif not quiet:
+        from rich.table import Table
+
         table = Table(show_header=False, box=None)
         for name, value in facts.items():
             nested = isinstance(value, dict | list)
             table.add_row(name, json.dumps(value, ensure_ascii=False) if nested else str(value))
-        console.print(table)
+        screen().print(table)
 
 
 def evaluation_facts(evaluation: Evaluation) -> dict[str, Any]:
@@ -118,9 +143,7 @@ def print_columns(
     encoder: TableEncoder, source: str, target: str, rows: int, without: int = 0
 ) -> None:
     """What each column was taken for."""
-    table = Table(title=f"Columns of {source}", title_justify="left", title_style="bold")
-    for heading in ("column", "taken for", "remark"):
-        table.add_column(heading, overflow="fold")
+    table = titled(f"Columns of {source}", "column", "taken for", "remark")
     columns = encoder.columns_
     shown = list(columns.items())
     if len(shown) > MOST_COLUMNS:  # what has a remark is worth a line
@@ -131,7 +154,7 @@ def print_columns(
         table.add_row(f"… {len(columns) - len(shown):,} more", "", "--json has all")
     left_out = f", {without:,} without it left out" if without else ""
     table.add_row(target, "target", f"{several_rows(rows)}{left_out}")
-    console.print(table)
+    screen().print(table)
 
 
 def print_expected(work: Workload, search: bool) -> None:
@@ -141,27 +164,25 @@ def print_expected(work: Workload, search: bool) -> None:
     several = f"{work.networks:,} network{'s' * (work.networks != 1)} to train"
     if search:  # long trainings are left out where short ones show that they do not pay
         hint = "Ctrl-C keeps the best model so far."
-        console.print(f"About {duration(work.seconds)} at most: {several}. {hint}")
+        say(f"About {duration(work.seconds)} at most: {several}. {hint}")
     else:
-        console.print(f"About {duration(work.seconds)}: {several}.")
+        say(f"About {duration(work.seconds)}: {several}.")
 
 
 def print_fit(fitted: FittedTable) -> None:
     """What was done, and how well it went on rows held out."""
     from mvenet.workflow import model_in_words
 
-    console.print(
+    say(
         f"Fitted to {several_rows(len(fitted.train))} in {fitted.seconds:.1f} s. "
-        f"{model_in_words(fitted.networks)}",
-        soft_wrap=True,
+        f"{model_in_words(fitted.networks)}"
     )
     for note in fitted.notes:
-        console.print(f"Note: {note}", soft_wrap=True)
+        say(f"Note: {note}")
     if fitted.evaluation is None:
-        console.print(
+        say(
             "Not checked, because no rows were held out: use --holdout, or mvenet evaluate with "
-            "new rows.",
-            soft_wrap=True,
+            "new rows."
         )
         return
     where = "held out" if len(fitted.test) else "that each fold left out"
@@ -177,7 +198,7 @@ def print_evaluation(evaluation: Evaluation, where: str) -> None:
     """A small honest table."""
     scores = evaluation.scores
     constant = readable(float(evaluation.y.std()))
-    table = Table(title=f"On {where}", title_justify="left", title_style="bold", show_header=False)
+    table = titled(f"On {where}")
     table.add_row("RMSE", readable(scores["rmse"]), f"a constant has {constant}")
     table.add_row("mean absolute error", readable(scores["mae"]), "lower is better")
     table.add_row("log-likelihood a row", readable(-scores["nll"]), "higher is better")
@@ -186,18 +207,17 @@ def print_evaluation(evaluation: Evaluation, where: str) -> None:
         share = evaluation.coverage[level]
         word = verdict(level, share, len(evaluation.y))[0]
         table.add_row(f"{100 * level:.0f} % interval", f"covers {100 * share:.1f} %", word)
-    console.print(table)
+    screen().print(table)
     if evaluation.without_target:
-        console.print(f"Note: {evaluation.without_target:,} row(s) without the target left out")
+        say(f"Note: {evaluation.without_target:,} row(s) without the target left out")
 
 
 def print_flattered(evaluation: Evaluation) -> None:
     """A word if the intervals hold more than they claim, as they do of rows trained on."""
     if verdict(0.9, evaluation.coverage[0.9], len(evaluation.y))[0] == "too wide":
-        console.print(
+        say(
             "Note: a model does better on rows that it was trained on; if some of these are, take "
-            "others.",
-            soft_wrap=True,
+            "others."
         )
 
 
@@ -218,57 +238,48 @@ def print_check(checked: Check, source: str) -> None:
     changed = [drift for drift in checked.drifts if drift.changed]
     if changed:
         title = f"Columns of {source} that have changed"
-        table = Table(title=title, title_justify="left", title_style="bold")
-        for heading in ("column", "moved", "outside", "remark"):
-            table.add_column(heading, overflow="fold")
+        table = titled(title, "column", "moved", "outside", "remark")
         for drift in changed[:MOST_LINES]:
             shares = (f"{100 * share:.0f} %" for share in (drift.moved, drift.outside))
             table.add_row(drift.column, *shares, drift.remark)
-        console.print(table)
+        screen().print(table)
         if len(changed) > MOST_LINES:
-            console.print(f"… and {len(changed) - MOST_LINES} more (--json has all)")
+            say(f"… and {len(changed) - MOST_LINES} more (--json has all)")
     if checked.evaluation is not None:
         print_evaluation(
             checked.evaluation, f"{several_rows(len(checked.evaluation.y))} of {source}"
         )
     n, every = int(checked.outside.sum()), len(checked.drifts)
-    console.print(
+    say(
         f"{several_rows(checked.rows)}, {n:,} of them outside what the model has seen; "
         f"{len(changed)} of {every} columns changed."
     )
     if checked.changes:
-        console.print("Changed: look before you trust.")
+        say("Changed: look before you trust.")
     elif checked.failure:
-        console.print("The intervals do not hold: look before you trust.")
+        say("The intervals do not hold: look before you trust.")
     else:
-        console.print("As at the fit.")
+        say("As at the fit.")
 
 
 def print_cars(thirds: Sequence[Third], place: Path) -> None:
     """Interval widths that differ and hold, beside one width for all."""
     title = "Miles per gallon of 392 cars, each predicted by folds that left it out"
-    table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("cars")
     headings = ("90 % interval of mvenet", "holds", "one width for all", "holds")
-    for heading in headings:
-        table.add_column(heading, justify="right")
+    table = titled(title, "cars", numbers=headings)
     for t in thirds:
         ours = f"± {t.width:.1f}", f"{100 * t.holds:.0f} %"
         table.add_row(t.cars, *ours, f"± {t.same_width:.1f}", f"{100 * t.same_holds:.0f} %")
-    console.print(table)
-    console.print(
+    screen().print(table)
+    say(
         "Some cars can be predicted well and some cannot: an interval should say which. Your own "
-        f"look at it: mvenet fit {place} --target mpg -o cars.mve --report cars.html\n",
-        soft_wrap=True,
+        f"look at it: mvenet fit {place} --target mpg -o cars.mve --report cars.html\n"
     )
 
 
 def print_demo(title: str, scores: Sequence[Score]) -> None:
     """Scores of several models."""
-    table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("model")
-    for heading in ("RMSE", "log-likelihood", "90 % interval covers"):
-        table.add_column(heading, justify="right")
+    table = titled(title, "model", numbers=("RMSE", "log-likelihood", "90 % interval covers"))
     for s in scores:
         table.add_row(s.model, f"{s.rmse:.4g}", f"{s.loglik:.3f}", f"{100 * s.coverage:.1f} %")
-    console.print(table)
+    screen().print(table)

@@ -4,34 +4,28 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from mvenet.cli import _printing as printing
-from mvenet.cli._options import (
-    AsJson,
-    Debug,
-    Quiet,
-    Seed,
-    check_places,
-    has,
-)
-from mvenet.cli._printing import busy, console, print_json
+from mvenet.cli._options import PATH, SEED, check_places, command, has, option
+from mvenet.cli._printing import busy, print_json, say
 
 
-def demo(
-    picture: Annotated[Path, typer.Option(help="Where to write the picture of the sine.")] = Path(
-        "mvenet-demo.png"
+@command(
+    option(
+        "--picture",
+        type=PATH,
+        default="mvenet-demo.png",
+        help="Where to write the picture of the sine.",
     ),
-    seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
+    SEED,
+    example="mvenet demo --picture sine.png",
+)
+def demo(picture: Path, seed: int, as_json: bool, quiet: bool) -> None:
     """Train on a table of cars and on the paper's sine, print how it went, and draw the sine."""
     if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"{picture} must end in .png, .svg or .pdf", param_hint="--picture"
         )
     check_places([picture], [])
@@ -56,15 +50,16 @@ def demo(
         print_json(content | ({"picture": str(picture)} if drawn else {}))
     elif not quiet:
         printing.print_demo("The paper's sine, 1000 fresh rows", sine)
-        console.print(
+        say(
             "Lower RMSE and higher log-likelihood are better; the interval should cover 90 %.\n"
             f"{seconds:.1f} s for all of it.",
         )
         missing = "No picture: it needs matplotlib, pip install 'mvenet[plot]'."
-        console.print(f"Picture: {picture}" if drawn else missing, soft_wrap=True)
+        say(f"Picture: {picture}" if drawn else missing)
 
 
-def doctor(as_json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> None:
+@command(example="mvenet doctor")
+def doctor(as_json: bool, quiet: bool) -> None:
     """Tell versions, instruction set and threads, and measure the speed for five seconds."""
     from mvenet.cli import _doctor
 

@@ -5,45 +5,61 @@ from __future__ import annotations
 import gzip
 import time
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Any, BinaryIO
 
-import typer
+import click
 
 from mvenet.cli import _printing as printing
 from mvenet.cli._options import (
     CHANGED,
+    DATA,
     FOR_REPORTS,
-    AsJson,
-    Data,
-    Debug,
-    HeaderRows,
-    Model,
-    Quiet,
-    Report,
-    Unit,
+    HEADER_ROWS,
+    MODEL,
+    PATH,
+    REPORT,
+    UNIT,
+    Argument,
     check_packages,
     check_places,
+    command,
+    option,
     write_report,
 )
-from mvenet.cli._printing import busy, console, print_json, progress_bar
+from mvenet.cli._printing import busy, print_json, progress_bar, say
 
 
+@command(
+    MODEL,
+    DATA,
+    option(
+        "--output",
+        "-o",
+        type=PATH,
+        required=True,
+        help="CSV, Parquet or Arrow to write; - prints CSV.",
+    ),
+    option(
+        "--interval",
+        type=float,
+        multiple=True,
+        help="Central interval to add, such as 0.9; repeatable.",
+    ),
+    option(
+        "--quantile", type=float, multiple=True, help="Quantile to add, such as 0.1; repeatable."
+    ),
+    HEADER_ROWS,
+    example="mvenet predict houses.mve new.csv -o out.csv --interval 0.9",
+)
 def predict(
-    model: Model,
-    data: Data,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="CSV, Parquet or Arrow to write; - prints CSV.")
-    ],
-    interval: Annotated[
-        list[float] | None, typer.Option(help="Central interval to add, such as 0.9; repeatable.")
-    ] = None,
-    quantile: Annotated[
-        list[float] | None, typer.Option(help="Quantile to add, such as 0.1; repeatable.")
-    ] = None,
-    header_rows: HeaderRows = 1,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    model: Path,
+    data: Path,
+    output: Path,
+    interval: tuple[float, ...],
+    quantile: tuple[float, ...],
+    header_rows: int,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Add mean, std and, if asked, intervals and quantiles to a table."""
     from mvenet import _atomic
@@ -67,7 +83,7 @@ def predict(
     def predict_into(place: BinaryIO | Path) -> int:
         with progress_bar("predicting", quiet or as_json or printed) as bar:
             return _serving.predict_file(
-                loaded, data, place, intervals=interval or (), quantiles=quantile or (),
+                loaded, data, place, intervals=interval, quantiles=quantile,
                 header_rows=header_rows, form=form.lower(), progress=bar,
             )  # fmt: skip
 
@@ -85,35 +101,42 @@ def predict(
     if as_json:
         print_json({"output": str(output), "rows": rows, "seconds": seconds})
     elif not quiet:
-        console.print(f"{printing.several_rows(rows)} in {seconds:.1f} s: {output}", soft_wrap=True)
+        say(f"{printing.several_rows(rows)} in {seconds:.1f} s: {output}")
 
 
-def _check_levels(levels: list[float] | None, option: str) -> None:
-    for level in levels or ():
+def _check_levels(levels: tuple[float, ...], name: str) -> None:
+    for level in levels:
         if not 0 < level < 1:
-            raise typer.BadParameter(
-                f"{level:g} must lie between 0 and 1, such as 0.9", param_hint=option
+            raise click.BadParameter(
+                f"{level:g} must lie between 0 and 1, such as 0.9", param_hint=name
             )
 
 
 def _check_ending(output: Path) -> None:
     ending = output.suffix.lower()
     if ending in (".xlsx", ".xls", ".ods", ".json", ".html"):
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"{output} would hold no {ending[1:]}: name it .csv, .parquet or .arrow",
             param_hint="--output",
         )
 
 
+@command(
+    MODEL,
+    DATA,
+    REPORT,
+    UNIT,
+    HEADER_ROWS,
+    example="mvenet evaluate houses.mve test.csv --report test.html",
+)
 def evaluate(
-    model: Model,
-    data: Data,
-    report: Report = None,
-    unit: Unit = "",
-    header_rows: HeaderRows = 1,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    model: Path,
+    data: Path,
+    report: Path | None,
+    unit: str,
+    header_rows: int,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Check a model by a table that has the target, on rows that it was not trained on."""
     check_order(model, data)
@@ -135,17 +158,16 @@ def evaluate(
         printing.print_evaluation(evaluation, f"{rows} of {data.name}")
         printing.print_flattered(evaluation)
         if report is not None:
-            console.print(f"Report: {report}", soft_wrap=True)
+            say(f"Report: {report}")
 
 
-def check(
-    model: Model,
-    data: Data,
-    header_rows: HeaderRows = 1,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
+@command(
+    MODEL,
+    DATA,
+    HEADER_ROWS,
+    example="mvenet check houses.mve new.csv && mvenet predict houses.mve …",
+)
+def check(model: Path, data: Path, header_rows: int, as_json: bool, quiet: bool) -> None:
     """Tell whether a new table is like the one of the fit; exit code 3 if it is not."""
     check_order(model, data)
     loaded, frame = model_and_table(model, data, header_rows, quiet or as_json)
@@ -157,7 +179,7 @@ def check(
     elif not quiet:
         printing.print_check(checked, data.name)
     if checked.findings:
-        raise typer.Exit(CHANGED)
+        raise click.exceptions.Exit(CHANGED)
 
 
 def model_and_table(
@@ -178,16 +200,15 @@ def model_and_table(
 
 def check_order(model: Path, data: Path) -> None:
     if data.suffix == ".mve" and model.suffix != ".mve":
-        raise typer.BadParameter(f"the model comes first: {data} {model}", param_hint="'model'")
+        raise click.BadParameter(f"the model comes first: {data} {model}", param_hint="'model'")
 
 
-def export(
-    model: Model,
-    output: Annotated[Path, typer.Argument(help="ONNX file to write.")],
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
+@command(
+    MODEL,
+    Argument("output", "ONNX file to write."),
+    example="mvenet export houses.mve houses.onnx",
+)
+def export(model: Path, output: Path, as_json: bool, quiet: bool) -> None:
     """Write a model's networks as ONNX; tells which columns they take."""
     import mvenet.onnx
     from mvenet import persistence
@@ -204,15 +225,15 @@ def export(
     if as_json:
         print_json({"output": str(output), "columns": names})
     elif not quiet:
-        console.print(f"{output}: input X (float32), outputs mean and std.", soft_wrap=True)
+        say(f"{output}: input X (float32), outputs mean and std.")
         if names:
-            console.print(
+            say(
                 f"The columns of X, as the model's encoder makes them: {', '.join(names)}",
-                soft_wrap=True,
             )
 
 
-def info(model: Model, as_json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> None:
+@command(MODEL, example="mvenet info houses.mve")
+def info(model: Path, as_json: bool, quiet: bool) -> None:
     """Tell what is in a model file, without loading the model; --quiet only checks it."""
     from mvenet import persistence
 
