@@ -414,6 +414,12 @@ nb::object predict_process(const Matrix& x, const Vector<double>& center,
     return mean.release();
 }
 
+std::size_t lines(const nb::bytes& text) {
+    const std::string_view all(text.c_str(), text.size());
+    const nb::gil_scoped_release unlocked;
+    return count_lines(all);
+}
+
 nb::bytes side_by_side(const nb::bytes& left, const nb::bytes& right, char separator) {
     const std::string_view first(left.c_str(), left.size()), second(right.c_str(), right.size());
     const std::size_t size = size_side_by_side(first, second);
@@ -473,6 +479,8 @@ NB_MODULE(_engine, m) {
           "right"_a, "starts"_a, "threads"_a);
     m.def("predict_process", &predict_process, nb::kw_only(), "x"_a, "center"_a, "scale"_a,
           "points"_a, "weights"_a, "polynomial"_a, "slope"_a, "intercept"_a, "threads"_a);
+    m.def("count_lines", &lines, "text"_a,
+          "Lines of a text, the last one with or without its end.");
     m.def("side_by_side", &side_by_side, "left"_a, "right"_a, "separator"_a,
           "Lines of text, each followed by one of another text, which ends in a line end.");
     m.def("activations", [] { return activations; }, "Names of the activations.");

@@ -1,4 +1,5 @@
-// Two texts of as many lines put side by side: what a table holds, and what is added to it.
+// Lines of text: counted, and those of two texts put side by side, what a table holds and what is
+// added to it.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +8,10 @@
 #include <string_view>
 
 namespace mvenet {
+
+inline std::size_t count_lines(std::string_view text) {
+    return std::count(text.begin(), text.end(), '\n') + (!text.empty() && text.back() != '\n');
+}
 
 // A separator takes the place of each line end on the left, where the last one may be missing.
 inline std::size_t size_side_by_side(std::string_view left, std::string_view right) {

@@ -422,6 +422,11 @@ def test_a_blank_line_is_no_row_of_a_table_of_one_column(file):
     assert not part.lines and part.values["a"].to_list() == ["1", "2"]
 
 
+@pytest.mark.parametrize("text", [b"", b"a", b"a\n", b"a\nb", b"\n", b"\n\n", b"ab\n" * 999 + b"c"])
+def test_lines_are_counted_as_python_counts_them(text):
+    assert _engine.count_lines(text) == len(text.splitlines())
+
+
 @pytest.mark.parametrize("right", [b"", b"1\n", b"1\n2", b"1\n2\n3\n"])
 def test_lines_side_by_side_must_be_as_many(right):
     assert _engine.side_by_side(b"a\nb\n", b"1\n2\n", ";") == b"a;1\nb;2\n"

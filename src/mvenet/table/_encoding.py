@@ -180,7 +180,7 @@ class Encoding:
         for block in blocks:
             start, end = end, end + block.shape[1]
             made[:, start:end] = block
-        if self.imputer_ is not None:
+        if self.imputer_ is not None and gaps.any():
             np.copyto(made[:, : numbers.shape[1]], self.imputer_.statistics_, where=gaps)
         return made
 

@@ -192,9 +192,10 @@ def _parts(
             if cells is None:
                 plain = False  # one block that is not tells what to expect of the others
                 yield _rows(block, found, str(path), line), found, b""
+                line += block.count(b"\n")
             else:
                 yield cells, found, block
-            line += block.count(b"\n")
+                line += len(cells)
 
 
 def _decompressed(stream: io.BufferedReader, path: str | Path) -> bytes:
@@ -271,6 +272,8 @@ def _last_row_end(block: bytes, quotes: int) -> int:
     ``quotes`` are those before the block.
     """
     cut = block.rfind(b"\n") + 1
+    if not quotes and b'"' not in block:  # soon found out; counting looks at each byte
+        return cut
     quotes += block.count(b'"', 0, cut)
     while cut and quotes % 2:
         before = block.rfind(b"\n", 0, cut - 1) + 1

@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 import polars as pl
 
+from mvenet import _engine
 from mvenet.table._sniffing import Format
 
 
@@ -31,7 +32,7 @@ def plain_rows(block: bytes, found: Format, numbers: Collection[str]) -> pl.Data
         )
     except pl.exceptions.PolarsError:
         return None
-    if len(cells) != block.count(b"\n") + (not block.endswith(b"\n")):
+    if len(cells) != _engine.count_lines(block):
         return None
     finite = all(column.is_finite().all() for column in cells if column.dtype == pl.Float64)
     return cells if finite and not _short(block, found, cells) else None
