@@ -414,6 +414,22 @@ nb::object predict_process(const Matrix& x, const Vector<double>& center,
     return mean.release();
 }
 
+nb::object quantiles(const Square<double>& means, const Square<double>& stds,
+                     const Vector<double>& weights, double mass, double sign, double probit) {
+    const std::size_t members = weights.shape(0), rows = means.shape(1);
+    if (means.shape(0) != members || stds.shape(0) != members || stds.shape(1) != rows || !members)
+        throw std::invalid_argument("a mean, a deviation and a weight for each member");
+    const Mixtures mixtures{means.data(), stds.data(), weights.data(), std::int64_t(members),
+                            std::int64_t(rows)};
+    const Kernels& kernels = chosen();
+    Owned<double> found({rows});
+    {
+        const nb::gil_scoped_release unlocked;
+        kernels.quantiles(mixtures, mass, sign, probit, found.data());
+    }
+    return found.release();
+}
+
 std::size_t lines(const nb::bytes& text) {
     const std::string_view all(text.c_str(), text.size());
     const nb::gil_scoped_release unlocked;
@@ -479,6 +495,8 @@ NB_MODULE(_engine, m) {
           "right"_a, "starts"_a, "threads"_a);
     m.def("predict_process", &predict_process, nb::kw_only(), "x"_a, "center"_a, "scale"_a,
           "points"_a, "weights"_a, "polynomial"_a, "slope"_a, "intercept"_a, "threads"_a);
+    m.def("quantiles", &quantiles, nb::kw_only(), "means"_a, "stds"_a, "weights"_a, "mass"_a,
+          "sign"_a, "probit"_a, "Quantiles of mixtures of normals.");
     m.def("count_lines", &lines, "text"_a,
           "Lines of a text, the last one with or without its end.");
     m.def("side_by_side", &side_by_side, "left"_a, "right"_a, "separator"_a,

@@ -183,12 +183,20 @@ struct Process {
     std::ptrdiff_t stride;
 };
 
+// Mixtures of normals, one for each row: numbers of a member's rows stand together.
+struct Mixtures {
+    const double *means, *stds, *weights;
+    std::int64_t members, rows;
+};
+
 struct Kernels {
     const char* name;
     KernelsFor<float> single;
     KernelsFor<double> precise;
     void (*process)(const Process&, const Table&, std::int64_t begin, std::int64_t end,
                     double* out);
+    // where the probability below (sign 1) or above (sign -1) is `mass`, a normal's at `probit`
+    void (*quantiles)(const Mixtures&, double mass, double sign, double probit, double* out);
     double (*peak)(double seconds);  // fused multiply-adds of this core, in FLOP/s, float32
 };
 

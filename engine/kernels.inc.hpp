@@ -4,6 +4,7 @@
 #include "measure.hpp"
 #include "predictor.hpp"
 #include "process.hpp"
+#include "quantile.hpp"
 #include "trainer.hpp"
 
 namespace mvenet::MVENET_ISA {

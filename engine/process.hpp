@@ -2,8 +2,7 @@
 // the sum of weight * p(r) * exp(-r), where p is a polynomial of degree two, and a linear function.
 #pragma once
 
-#include <vector>
-
+#include "arena.hpp"
 #include "kernel.hpp"
 #include "simd.hpp"
 
@@ -17,7 +16,8 @@ static void predict_process(const Process& process, const Table& table, std::int
     constexpr int together = 4;
     const int d = table.columns;
     const double* const p = process.polynomial;
-    std::vector<double> z(std::size_t(together * d));
+    Arena arena;
+    double* const z = arena.array<double>(together * d);
     for (std::int64_t from = begin; from < end; from += together) {
         double line[together];
         for (int r = 0; r < together; ++r) {
@@ -25,7 +25,7 @@ static void predict_process(const Process& process, const Table& table, std::int
             line[r] = process.intercept;
             for (int c = 0; c < d; ++c) {
                 const double value = (table.at(row, c) - process.center[c]) / process.scale[c];
-                z[std::size_t(c * together + r)] = value;
+                z[c * together + r] = value;
                 line[r] += process.slope[c] * value;
             }
         }
@@ -35,7 +35,7 @@ static void predict_process(const Process& process, const Table& table, std::int
             for (int c = 0; c < d; ++c) {
                 const V point = load<double>(process.points + c * process.stride + j);
                 for (int r = 0; r < together; ++r) {
-                    const V apart = point - z[std::size_t(c * together + r)];
+                    const V apart = point - z[c * together + r];
                     square[r] += apart * apart;
                 }
             }

@@ -20,13 +20,13 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "mvenet"
 LEVELS = {
     # arrays only
-    "distributions": 0,
     "recipes": 0,
     "_atomic": 0,
     "_wording": 0,
     "_stack": 0,
     "_steps": 0,
     # knows the engine
+    "distributions": 1,
     "_machine": 1,
     "_networks": 1,
     "fleet": 1,

@@ -7,6 +7,8 @@ import itertools
 import numpy as np
 import pytest
 import reference as ref
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 from mvenet import _engine, fleet
 from mvenet.recipes import Architecture, Stage, Training
@@ -389,3 +391,25 @@ def test_more_memory_than_there_is_is_told_before_the_work_starts():
     rows = np.broadcast_to(X[:1], (10**15, X.shape[1]))
     with pytest.raises(MemoryError, match=r"for 1,000,000,000,000,000 rows need [\d,]+ bytes"):
         small.networks.predict(rows)
+
+
+@pytest.mark.parametrize("q", [1e-12, 0.05, 0.5, 0.95])
+def test_quantiles_of_every_instruction_set_agree_with_scipy(simd, q):
+    rng = np.random.default_rng(0)
+    means, stds = rng.normal(size=(4, 11)), np.exp(rng.normal(size=(4, 11)))
+    weights = rng.dirichlet(np.ones(4))
+
+    def found(columns):
+        mass, sign = (q, 1.0) if q <= 0.5 else (1 - q, -1.0)
+        return _engine.quantiles(
+            means=means[:, columns].copy(), stds=stds[:, columns].copy(), weights=weights,
+            mass=mass, sign=sign, probit=norm.ppf(mass),
+        )  # fmt: skip
+
+    x = found(slice(None))
+    for j in range(11):
+        excess = lambda v, j=j: weights @ norm.cdf(v, means[:, j], stds[:, j]) / q - 1  # noqa: E731
+        ends = norm.ppf(q, means[:, j], stds[:, j])
+        expected = brentq(excess, ends.min(), ends.max(), xtol=1e-15, rtol=1e-15)
+        assert abs(x[j] - expected) <= 1e-12 * stds[:, j].min()
+        assert found([j]) == x[j]  # whoever its neighbours are

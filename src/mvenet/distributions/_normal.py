@@ -12,11 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mvenet import _engine
 from mvenet.distributions._checks import (
     FloatArray,
     check,
@@ -27,12 +29,10 @@ from mvenet.distributions._checks import (
     real,
 )
 from mvenet.distributions._interface import Distribution
-from mvenet.distributions._special import erf, ndtr, ndtri
+from mvenet.distributions._special import erf, ndtr
 
 _SQRT_2PI = math.sqrt(2.0 * math.pi)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
-_EPS = float(np.finfo(np.float64).eps)
-_MAX_ITERATIONS = 200  # about ten are usual; bisection alone gains a factor 1e60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,35 +117,15 @@ class _Normals(Distribution):
         return np.minimum(mass, 1.0)  # the weights sum to 1 only up to rounding
 
     def _quantile(self, mass: float, sign: float) -> FloatArray:
-        """Solve ``_tail(x, sign) = mass`` for x, by Newton steps safeguarded by bisection."""
-        probit = float(ndtri(mass))
-        members = self.means + sign * probit * self.stds
-        # The quantile of a mixture lies between those of its members.
-        lower, upper = members.min(axis=0), members.max(axis=0)
-        x = np.clip(self.mean + sign * probit * self.std, lower, upper)
-        step, tolerance = upper - lower, 1e-13 * self.stds.min(axis=0)
-        rows = np.flatnonzero(step > tolerance)
-        for _ in range(_MAX_ITERATIONS):
-            if not rows.size:
-                break
-            active, here = self[rows], x[rows]
-            reached = active._tail(here, sign)
-            too_high = sign * (reached - mass) > 0.0
-            low = lower[rows] = np.where(too_high, lower[rows], here)
-            high = upper[rows] = np.where(too_high, here, upper[rows])
-            # Newton on the probit of the mass: for a single normal that is a straight line.
-            with np.errstate(all="ignore"):  # what is not finite is not accepted
-                z = ndtri(reached)
-                slope = sign * np.exp(active._log_density(here) + 0.5 * z**2 + _LOG_SQRT_2PI)
-                newton = here - (z - probit) / slope
-            accept = (newton >= low) & (newton <= high)
-            accept &= abs(newton - here) <= 0.5 * abs(step[rows])
-            # Where the mass is met to rounding, as between distant modes, no step can improve it.
-            exact = abs(reached - mass) <= 4.0 * _EPS * mass
-            x[rows] = np.where(exact, here, np.where(accept, newton, 0.5 * low + 0.5 * high))
-            step[rows] = x[rows] - here
-            rows = rows[abs(step[rows]) > tolerance[rows] + 2.0 * _EPS * abs(here)]
-        return x
+        """Solve ``_tail(x, sign) = mass`` for x."""
+        return _engine.quantiles(
+            means=self.means,
+            stds=self.stds,
+            weights=self.weights,
+            mass=mass,
+            sign=sign,
+            probit=NormalDist().inv_cdf(mass),
+        )
 
 
 @final

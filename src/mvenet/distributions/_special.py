@@ -20,10 +20,3 @@ def ndtr(x: Any) -> Any:
     import scipy.special
 
     return scipy.special.ndtr(x)
-
-
-def ndtri(p: Any) -> Any:
-    """The standard normal's quantile function."""
-    import scipy.special
-
-    return scipy.special.ndtri(p)
