@@ -1,4 +1,4 @@
-"""A search on a Dask cluster of one and of two processes: units, seconds, and a worker killed.
+"""A search and a comparison on a Dask cluster of processes: units, seconds, a worker killed.
 
     python benchmarks/cluster.py
 
@@ -16,7 +16,8 @@ import distributed
 import joblib
 import numpy as np
 
-from mvenet import MVERegressorCV
+from mvenet import MVERegressorCV, compare_strategies
+from mvenet.comparison import strategy_arms
 
 
 def table() -> tuple[np.ndarray, np.ndarray]:
@@ -32,6 +33,30 @@ def fitted() -> tuple[MVERegressorCV, float]:
     start = time.perf_counter()
     model.fit(*table())
     return model, time.perf_counter() - start
+
+
+def compared() -> tuple[str, float]:
+    """Compare the paper's six arms on five outer folds; and the seconds that it took."""
+    arms = strategy_arms(reg_mean=(1e-3, 1e-1), reg_var=(1e-3, 1e-1))
+    start = time.perf_counter()
+    outcome = compare_strategies(*table(), arms, outer_cv=5, inner_cv=5, n_jobs=1, random_state=0)
+    return str(outcome.results), time.perf_counter() - start
+
+
+def report_comparison() -> None:
+    """Print how much faster two workers compare."""
+    here, alone = compared()
+    print(f"a comparison here, one thread{alone:>13.1f} s")
+    for workers in (1, 2):
+        options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+        with (
+            distributed.LocalCluster(**options) as cluster,
+            distributed.Client(cluster),
+            joblib.parallel_config(backend="dask"),
+        ):
+            there, seconds = compared()
+        print(f"{workers} worker(s){seconds:>31.1f} s, {alone / seconds:.2f} times as fast, "
+              f"{'the same table' if there == here else 'ANOTHER TABLE'}")  # fmt: skip
 
 
 def main() -> None:
@@ -50,6 +75,7 @@ def main() -> None:
         print(f"{workers} worker(s){', one killed' if kill else '':<12}{4 * workers:>4} units"
               f"{seconds:>8.1f} s, {alone / seconds:.2f} times as fast, "
               f"{'the same bits' if same else 'OTHER BITS'}")  # fmt: skip
+    report_comparison()
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ import pytest
 from processes import small_disk
 from sklearn.model_selection import cross_val_score
 
-from mvenet import MVERegressor, MVERegressorCV, _distributed, fleet
+from mvenet import MVERegressor, MVERegressorCV, _distributed, compare_strategies, fleet
+from mvenet.comparison import _run
 from mvenet.recipes import Stage
 
 distributed = pytest.importorskip("distributed")
@@ -96,6 +97,31 @@ def test_a_worker_killed_in_the_middle_costs_its_units_only(client):
         there = MVERegressorCV(**long).fit(X, y)
     assert killed == [victim]
     assert_same(here, there)
+
+
+@pytest.mark.parametrize("automatic", [False, True])
+def test_folds_of_a_comparison_run_side_by_side(client, automatic, monkeypatch):
+    small = {"hidden_mean": (4,), "hidden_var": (), "random_state": 0}
+    plain = MVERegressor(**small, reg_mean=1e-3, epochs=5, warmup_epochs=5)
+    folds = 2 if automatic else 4
+    arms = {"plain": plain, **({"searched": MVERegressorCV(effort="low")} if automatic else {})}
+    here = compare_strategies(*table(), arms, outer_cv=folds, random_state=0)
+    at_work, most, run = [], [], _run._run_fold
+
+    def watched(experiment, fold, *more):
+        at_work.append(fold)
+        most.append(len(at_work))
+        time.sleep(0.2)  # long enough for a second one to begin
+        done = run(experiment, fold, *more)
+        at_work.remove(fold)
+        return done
+
+    monkeypatch.setattr(_run, "_run_fold", watched)
+    with joblib.parallel_config(backend="dask"):
+        there = compare_strategies(*table(), arms, outer_cv=folds, random_state=0)
+    for column in here.results:
+        np.testing.assert_array_equal(there.results[column], here.results[column])
+    assert (max(most) > 1) == (not automatic)  # its trees do not bear company
 
 
 def test_an_estimator_within_a_task_stays_on_its_worker(client):

@@ -247,6 +247,11 @@ def planned_steps(plans: Sequence[Plan]) -> int:
     return sum(_steps(requests) for requests in _fleets(plans))
 
 
+def most_units(plans: Sequence[Plan]) -> int:
+    """So many workers can share the first round of fits that run side by side."""
+    return len(fleet.families(_merged(next(_fleets(plans)))[1]))
+
+
 def _steps(requests: Sequence[Request]) -> int:
     subsets, networks = _merged(requests)
     return fleet.planned_steps(networks, subsets, requests[0].training.batch_size)

@@ -12,12 +12,13 @@ from typing import Any
 
 import joblib
 import numpy as np
+from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 
 from mvenet import metrics
-from mvenet._distributed import active_workers
+from mvenet._distributed import UNITS_A_WORKER, Workers, active_workers
 from mvenet._estimator import NetworkRegressor, fit_together
-from mvenet._plan import planned_steps
+from mvenet._plan import most_units, planned_steps
 from mvenet._progress import steps_bar
 from mvenet.comparison._experiment import Arms, Experiment, make_experiment
 from mvenet.comparison._result import Comparison
@@ -41,7 +42,7 @@ def compare_strategies(
     Each arm is fitted to the same outer folds, with the same inner folds, starts and batches, and
     judged by the rows left out. Arms are fitted together: a network that serves two is trained
     once. Folds run through joblib; within ``joblib.parallel_config(backend="dask")`` the networks
-    of each fold are shared by all workers of a Dask cluster.
+    of each fold are shared by all workers of a Dask cluster, and a few folds run side by side.
 
     Parameters
     ----------
@@ -105,11 +106,28 @@ def _folds(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Run the folds: each on a process of joblib's; on a Dask cluster each on all workers."""
     workers = active_workers()
-    if workers is not None and workers.client is not None:
-        yield from (_run_fold(experiment, i, n_jobs, ticks) for i in todo)
+    if workers is None or workers.client is None:
+        calls = (joblib.delayed(_run_fold)(experiment, i, n_jobs, ticks) for i in todo)
+        yield from joblib.Parallel(return_as="generator_unordered")(calls)
         return
-    calls = (joblib.delayed(_run_fold)(experiment, i, n_jobs, ticks) for i in todo)
-    yield from joblib.Parallel(return_as="generator_unordered")(calls)
+    backend, _ = get_active_backend()
+
+    def run(fold: int) -> tuple[int, dict[str, Any]]:
+        with joblib.parallel_config(backend=backend):  # which a new thread does not know of
+            return _run_fold(experiment, fold, n_jobs, ticks)
+
+    # The next folds have units for whoever is done with those of this one.
+    at_once = _folds_at_once(experiment, todo, workers)
+    side_by_side = joblib.Parallel(at_once, backend="threading", return_as="generator_unordered")
+    yield from side_by_side(joblib.delayed(run)(i) for i in todo)
+
+
+def _folds_at_once(experiment: Experiment, todo: list[int], workers: Workers) -> int:
+    """As many as have units for all workers, and one; one if this process fits some of it itself."""
+    plans = experiment.plans(todo[0]) if todo else []
+    if not todo or any(plan.seconds_beside(1) for plan in plans):
+        return 1  # scikit-learn's trees do not bear company in their process
+    return min(len(todo), 1 + math.ceil(UNITS_A_WORKER * workers.slots / most_units(plans)))
 
 
 def _run_fold(
@@ -191,7 +209,7 @@ class _Ticks:
     def __call__(self, fold: int, steps: int) -> None:
         if self.show is not None:
             self.steps[fold] = max(steps, self.steps.get(fold, 0))
-            self.show(sum(self.steps.values()))
+            self.show(sum(list(self.steps.values())))  # folds may run side by side
 
     def __reduce__(self) -> tuple[type[_Ticks], tuple[()]]:
         return _Ticks, ()
