@@ -193,6 +193,17 @@ def test_installed_command_and_missing_click():
     assert done.stderr.strip() == "The mvenet command needs click: pip install 'mvenet[cli]'"
 
 
+def test_predict_tells_how_many_rows_are_outside_what_was_seen(run, here):
+    frame = houses(9, seed=1).assign(size=100.0)
+    frame.to_csv("inside.csv", index=False)
+    frame.assign(size=[1e6, *frame["size"][1:]]).to_csv("outside.csv", index=False)
+    assert "outside" not in run("predict", "houses.mve", "inside.csv", "-o", "o.csv").out
+    told = run("predict", "houses.mve", "outside.csv", "-o", "o.csv").out
+    assert "\n1 of them far outside what the model has seen: mvenet check tells where.\n" in told
+    ran = run("predict", "houses.mve", "outside.csv", "-o", "o.csv", "--json")
+    assert json.loads(ran.out)["rows_far_outside"] == 1
+
+
 def test_debug_shows_where_it_went_wrong(here, monkeypatch):
     for arguments in (["info", "houses.csv", "--debug"], ["--debug", "info", "houses.csv"]):
         monkeypatch.setattr(sys, "argv", ["mvenet", *arguments])

@@ -180,6 +180,6 @@ def test_a_line_that_is_written_as_it_stands_says_what_its_cells_do(
     written = []
     for name in ("plain.csv", "windows.csv"):
         with (tmp_path / "out.csv").open("wb") as out:
-            assert _serving.predict_file(model, tmp_path / name, out, intervals=[0.9]) == 60
+            assert _serving.predict_file(model, tmp_path / name, out, intervals=[0.9]).rows == 60
         written.append((tmp_path / "out.csv").read_bytes())
     assert written[0] == written[1] and written[0].count(b"\n") == 61

@@ -27,6 +27,7 @@ from mvenet.table import (  # noqa: E402
     _files,
     chunks,
     drifts,
+    outside,
     read,
     split_target,
     without,
@@ -913,3 +914,40 @@ def test_a_column_that_is_there_twice():
     twice = pd.DataFrame([[1, 2, 3]], columns=["a", "b", "b"])
     with pytest.raises(ValueError, match="has the column 'b' twice: rename one"):
         TableEncoder().fit(twice)
+
+
+@pytest.mark.parametrize("text", ["a,b,y\n1,2,3\n4,5", 'a,b,y\n1,"2",3\n4', "a;b;y\n1,5;2;3\n4;5"])
+def test_a_file_cut_off_within_a_line_is_refused(file, text):
+    file.write_text(text)
+    with pytest.raises(ValueError, match=r"ends in the middle of a line, which has \d cells inst"):
+        read(file)
+    with pytest.raises(ValueError, match="get the whole file, or delete that line"):
+        list(chunks(file, ["a", "b"], lines=","))
+
+
+@pytest.mark.parametrize("text", ["a,b,y\n1,2\n4,5", "a,b,y\n1,2", "a,b,y\n1,2,3\n4,5\n"])
+def test_rows_without_their_last_cell_are_no_sign_of_it(file, text):
+    file.write_text(text)
+    assert read(file)["y"].to_list()[-1] is None
+
+
+def test_rows_outside_what_was_seen_are_the_same_whoever_asks():
+    rng = np.random.default_rng(0)
+    days = [f"2020-{m:02}-{d:02}" for m in range(1, 11) for d in range(1, 21)]
+    fitted = {"x": rng.normal(size=200).round(3), "town": rng.choice(["A", "B"], 200), "day": days}
+    encoder = TableEncoder().fit(pl.DataFrame(fitted), rng.normal(size=200))
+    new = pl.DataFrame(
+        {
+            "x": [0.0, 99.0, None, 0.1, -99.0],
+            "town": ["A", "B", None, "C", "A"],
+            "day": ["2020-05-05", "2020-05-05", "2020-05-05", "2020-05-05", "2031-01-01"],
+        }
+    )
+    told = outside(encoder, new, encoder.transform(new))
+    assert told.tolist() == [False, True, False, True, True]
+    assert told.tolist() == drifts(encoder, new)[1].tolist()
+    near = pl.DataFrame(fitted)[:1].with_columns(x=pl.lit(max(fitted["x"]) + 0.1))
+    assert outside(encoder, near, encoder.transform(near)).all()
+    assert not outside(encoder, near, encoder.transform(near), margin=0.1).any()
+    del encoder.seen_
+    assert outside(encoder, new, encoder.transform(new)) is None

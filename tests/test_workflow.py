@@ -277,7 +277,7 @@ def test_a_file_gets_its_columns_part_by_part(fitted, tmp_path):
     frame = pl.DataFrame(houses(9).to_dict("list"))
     frame.write_csv(tmp_path / "new.csv")
     with (tmp_path / "out.csv").open("wb") as file:
-        assert predict_file(fitted.model, tmp_path / "new.csv", file, intervals=[0.9]) == 9
+        assert predict_file(fitted.model, tmp_path / "new.csv", file, intervals=[0.9]).rows == 9
     out = pl.read_csv(tmp_path / "out.csv")
     expected = frame.hstack(predictions(fitted.model, frame, [0.9]))
     assert out.equals(expected)

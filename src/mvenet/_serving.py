@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
@@ -13,7 +14,16 @@ from mvenet._conformal import Conformal
 from mvenet._predictor import PredictsDistribution
 from mvenet._wording import percent
 from mvenet.predictive import predictive_distribution
-from mvenet.table import COLUMNAR, Part, ahead, chunks, with_numbers, write, write_columnar
+from mvenet.table import (
+    COLUMNAR,
+    Part,
+    ahead,
+    chunks,
+    outside,
+    with_numbers,
+    write,
+    write_columnar,
+)
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -22,6 +32,11 @@ if TYPE_CHECKING:
     from mvenet.table._files import Progress
 
     Model: TypeAlias = Pipeline | tuple[Encoding, PredictsDistribution]
+
+
+# A row is told of only if it lies beyond a range by more than this share of it: a few of any table
+# are beyond a little.
+FAR = 0.1
 
 
 def target_of(model: Any) -> str:
@@ -64,12 +79,30 @@ def predictions(
     -------
     polars.DataFrame
     """
+    names = _names(frame.columns, intervals, quantiles)
+    return _told(model, model[0].transform(frame, rows), names, intervals, quantiles)
+
+
+def _names(
+    there: Sequence[str], intervals: Sequence[float], quantiles: Sequence[float]
+) -> list[str]:
+    """The columns that are added, none of which may be there."""
     names = ["mean", "std", *(f"{end}_{percent(v)}" for v in intervals for end in ("low", "high"))]
     names += [f"q_{percent(level)}" for level in quantiles]
-    taken = [name for name in names if name in frame.columns]
+    taken = [name for name in names if name in there]
     if taken:
         raise ValueError(f"The table has a column {taken[0]!r} already: rename it first.")
-    encoded = model[0].transform(frame, rows)
+    return names
+
+
+def _told(
+    model: Model,
+    encoded: NDArray[Any],
+    names: list[str],
+    intervals: Sequence[float],
+    quantiles: Sequence[float],
+) -> pl.DataFrame:
+    """What the model says of encoded rows."""
     estimator = after_encoder(model)
     if len(names) == 2 and isinstance(estimator, PredictsDistribution):
         return pl.DataFrame(dict(zip(names, estimator.predict(encoded, True), strict=True)))
@@ -79,6 +112,17 @@ def predictions(
     ends = [end for both in held for end in both.T]
     values = [dist.mean, dist.std, *ends, *(dist.ppf(level) for level in quantiles)]
     return pl.DataFrame(dict(zip(names, values, strict=True)))
+
+
+@dataclass(frozen=True)
+class Served:
+    """What was written: so many rows, of which some are far outside what the model has seen.
+
+    Models of old do not know how many: then that is None.
+    """
+
+    rows: int
+    outside: int | None
 
 
 def predict_file(
@@ -91,7 +135,7 @@ def predict_file(
     header_rows: int = 1,
     form: str = ".csv",
     progress: Progress | None = None,
-) -> int:
+) -> Served:
     """Add predictions to a table of any length, part by part, and write it.
 
     Parameters
@@ -111,25 +155,31 @@ def predict_file(
 
     Returns
     -------
-    int
-        Rows written.
+    Served
     """
     decimal = model[0].named("number")
     wanted = [*decimal, target_of(model)]
     separator = "" if form in COLUMNAR else "\t" if form == ".tsv" else ","
     read = chunks(data, decimal, lines=separator, header_rows=header_rows, progress=progress)
 
+    odd: list[int | None] = []
+
     def parts() -> Iterator[tuple[Part, pl.DataFrame]]:
         for part in ahead(read):
-            yield part, predictions(model, part.values, intervals, quantiles, part.rows)
+            names = _names(part.values.columns, intervals, quantiles)
+            encoded = model[0].transform(part.values, part.rows)
+            beyond = outside(model[0], part.values, encoded, FAR)
+            odd.append(None if beyond is None else int(beyond.sum()))
+            yield part, _told(model, encoded, names, intervals, quantiles)
 
+    done = 0
     if isinstance(output, Path):
         whole = (
             with_numbers(part.shown, wanted, part.rows).hstack(added) for part, added in parts()
         )
-        return write_columnar(whole, output, form)
-    done = 0
-    for part, added in ahead(parts()):
-        write(part.shown, added, output, header=not done, separator=separator, lines=part.lines)
-        done += len(added)
-    return done
+        done = write_columnar(whole, output, form)
+    else:
+        for part, added in ahead(parts()):
+            write(part.shown, added, output, header=not done, separator=separator, lines=part.lines)
+            done += len(added)
+    return Served(done, None if None in odd else sum(filter(None, odd)))

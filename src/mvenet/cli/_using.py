@@ -80,7 +80,7 @@ def predict(
 
     form = output.with_suffix("").suffix if output.suffix.lower() == ".gz" else output.suffix
 
-    def predict_into(place: BinaryIO | Path) -> int:
+    def predict_into(place: BinaryIO | Path) -> _serving.Served:
         with progress_bar("predicting", quiet or as_json or printed) as bar:
             return _serving.predict_file(
                 loaded, data, place, intervals=interval, quantiles=quantile,
@@ -93,15 +93,19 @@ def predict(
     opened: Any = gzip.open if output.suffix.lower() == ".gz" else open
     with _atomic.replacing(output) as fresh:
         if form.lower() in table.COLUMNAR:
-            rows = predict_into(fresh)
+            served = predict_into(fresh)
         else:
             with opened(fresh, "wb") as file:
-                rows = predict_into(file)
+                served = predict_into(file)
     seconds = time.perf_counter() - start
     if as_json:
-        print_json({"output": str(output), "rows": rows, "seconds": seconds})
+        told = {"rows": served.rows, "rows_far_outside": served.outside, "seconds": seconds}
+        print_json({"output": str(output), **told})
     elif not quiet:
-        say(f"{printing.several_rows(rows)} in {seconds:.1f} s: {output}")
+        say(f"{printing.several_rows(served.rows)} in {seconds:.1f} s: {output}")
+        if served.outside:
+            where = "far outside what the model has seen: mvenet check tells where"
+            say(f"{served.outside:,} of them {where}.")
 
 
 def _check_levels(levels: tuple[float, ...], name: str) -> None:

@@ -29,7 +29,7 @@ from mvenet.table._ahead import made_ahead
 from mvenet.table._lines import plain_rows
 from mvenet.table._sniffing import DECIMAL_COMMA, Format, any_cell_size, sniff
 
-BLOCK = 8 << 20  # bytes of a text file that are in memory at a time
+BLOCK = 4 << 20  # bytes of a text file that are in memory at a time
 CHUNK_ROWS, CHUNK_CELLS = 200_000, 2_000_000  # the same for Parquet and Arrow
 SAMPLE = 1 << 20  # bytes looked at to find out how a file is written
 
@@ -188,14 +188,16 @@ def _parts(
         def cells_of(block: bytes) -> pl.DataFrame | None:
             return plain_rows(block, found, numbers) if plain else None
 
+        complete = False  # whether all rows so far have a last cell
         for block, cells in made_ahead(cells_of, _blocks(stream, found, str(path))):
+            rows = _rows(block, found, str(path), line) if cells is None else cells
             if cells is None:
                 plain = False  # one block that is not tells what to expect of the others
-                yield _rows(block, found, str(path), line), found, b""
-                line += block.count(b"\n")
-            else:
-                yield cells, found, block
-                line += len(cells)
+            if complete and not block.endswith(b"\n"):
+                _refuse_a_cut_line(block, found, str(path))
+            yield rows, found, b"" if cells is None else block
+            complete = not rows[:, -1].null_count()
+            line += block.count(b"\n") if cells is None else len(cells)
 
 
 def _decompressed(stream: io.BufferedReader, path: str | Path) -> bytes:
@@ -298,6 +300,17 @@ def _rows(block: bytes, found: Format, path: str, line: int) -> pl.DataFrame:
             if not _has_blank_lines(block, frame):
                 return frame
     return _careful_rows(block, found, path, line)
+
+
+def _refuse_a_cut_line(block: bytes, found: Format, path: str) -> None:
+    """A last line that has no end, and as the only one no last cell, was cut off."""
+    line = block[block.rfind(b"\n") + 1 :].decode(errors="replace")
+    cells = len(next(csv.reader([line], delimiter=found.separator), ()))
+    if 0 < cells < len(found.names):
+        raise ValueError(
+            f"{path} ends in the middle of a line, which has {cells} cells instead of "
+            f"{len(found.names)}: get the whole file, or delete that line."
+        )
 
 
 def _has_blank_lines(block: bytes, frame: pl.DataFrame) -> bool:

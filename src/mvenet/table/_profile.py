@@ -10,8 +10,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from mvenet.table._columns import texts
+
 if TYPE_CHECKING:
     from mvenet.table._encoding import Encoding
+    from mvenet.table._levels import Levels
 
 Array = NDArray[np.float64]
 LEVELS = np.linspace(0, 1, 21)
@@ -70,18 +73,53 @@ def drifts(encoder: Encoding, frame: Any) -> tuple[list[Drift], NDArray[np.bool_
     tidy = encoder.tidy(frame)
     dates, levels = encoder.dates_, encoder.levels_
     numeric = encoder.named("number", "truth", "date")
-    outside = np.zeros(len(tidy), dtype=bool)
+    beyond = np.zeros(len(tidy), dtype=bool)
     found = []
     for i, name in enumerate([*numeric, *levels]):
         gaps = tidy[name].null_count() / len(tidy) - float(encoder.missing_[i])
         if name in levels:
-            moved, odd, told = _levels(tidy[name], levels[name].names, levels[name].shares)
+            moved, odd, told = _levels(tidy[name], levels[name])
         else:
             origin = dates[name].origin if name in dates else None
             moved, odd, told = _range(_numbers(tidy[name], origin), encoder.seen_[:, i], origin)
-        outside |= odd
+        beyond |= odd
         found.append(_judged(name, moved, float(odd.mean()), gaps, len(tidy), told))
-    return sorted(found, key=lambda drift: -max(drift.moved, abs(drift.missing))), outside
+    return sorted(found, key=lambda drift: -max(drift.moved, abs(drift.missing))), beyond
+
+
+def outside(
+    encoder: Encoding, frame: Any, encoded: Array, margin: float = 0.0
+) -> NDArray[np.bool_] | None:
+    """Which rows have a number beyond the range that was seen, or a level that was not.
+
+    ``encoded`` is what the encoder made of the table, ``margin`` a share of a range's length that
+    does not count. Returns None if the model is too old to know.
+    """
+    if not hasattr(encoder, "seen_"):
+        return None
+    numbers = encoded[:, : encoder.seen_.shape[1]]
+    low, high = _ends(encoder.seen_, margin)
+    odd = np.zeros(len(encoded), dtype=bool)
+    cells = np.flatnonzero((numbers < low) | (numbers > high))
+    odd[cells // max(1, numbers.shape[1])] = True
+    for name, levels in encoder.levels_.items():
+        odd |= _unseen(texts(frame[name]), levels)
+    return odd
+
+
+def _ends(seen: Array, margin: float = 0.0) -> tuple[Array, Array]:
+    """Between them lies what was seen, and what is no further off than rounding or the margin."""
+    slack = 1e-9 * np.maximum(np.maximum(np.abs(seen[0]), np.abs(seen[-1])), 1e-300)
+    slack = slack + margin * (seen[-1] - seen[0])
+    return seen[0] - slack, seen[-1] + slack
+
+
+def _unseen(column: pl.Series, levels: Levels) -> NDArray[np.bool_]:
+    """Which cells have a level that was not there; none if some were not kept."""
+    if not levels.shares.size or levels.shares.sum() <= 0.999:
+        return np.zeros(len(column), dtype=bool)
+    known = [*map(str, levels.names), ""]
+    return ~column.alias("").fill_null("").is_in(known).to_numpy()  # names may look like patterns
 
 
 def _numbers(column: pl.Series, origin: float | None) -> Array:
@@ -97,8 +135,8 @@ def _range(
 ) -> tuple[float, NDArray[np.bool_], str]:
     """How far the distribution function has moved at most, and which values are outside."""
     given = values[~np.isnan(values)]
-    slack = 1e-9 * max(abs(seen[0]), abs(seen[-1]), 1e-300)
-    odd = (values < seen[0] - slack) | (values > seen[-1] + slack)
+    low, high = _ends(seen)
+    odd = (values < low) | (values > high)
     if not len(given):
         return 0.0, odd, "all missing"
     # Both kinds of steps: a value that many cells have is no shift.
@@ -121,23 +159,20 @@ def _in_words(value: float, origin: float | None) -> str:
     return str(pl.Series([int(value + origin)]).cast(pl.Date).item())
 
 
-def _levels(
-    column: pl.Series, names: NDArray[Any], shares: Array
-) -> tuple[float, NDArray[np.bool_], str]:
+def _levels(column: pl.Series, levels: Levels) -> tuple[float, NDArray[np.bool_], str]:
     """Half the sum of all differences between shares, and which rows have a level never seen."""
-    texts = column.alias("").fill_null("")  # its name may look like a pattern
-    known = [str(name) for name in names]
-    complete = shares.size and shares.sum() > 0.999
-    odd = ~texts.is_in([*known, ""]).to_numpy() if complete else np.zeros(len(texts), dtype=bool)
-    counts = dict(texts.value_counts().rows())
-    now = np.array([counts.get(name, 0) for name in known]) / len(texts)
-    was = shares if shares.size else now
+    cells = column.alias("").fill_null("")
+    known = [str(name) for name in levels.names]
+    odd = _unseen(column, levels)
+    counts = dict(cells.value_counts().rows())
+    now = np.array([counts.get(name, 0) for name in known]) / len(cells)
+    was = levels.shares if levels.shares.size else now
     rest = abs((1 - now.sum()) - (1 - was.sum()))
     moved = 0.5 * (float(np.abs(now - was).sum()) + rest)
     most = int(np.abs(now - was).argmax()) if len(known) else 0
     told = f"{known[most] or '(missing)'}: {now[most]:.0%}, was {was[most]:.0%}" if known else ""
     if odd.any():
-        new = texts.filter(pl.Series(odd))[0]
+        new = cells.filter(pl.Series(odd))[0]
         told = f"new level {str(new)[:30]!r}" + (f"; {told}" if moved > DRIFT else "")
     return moved, odd, told
 
