@@ -75,11 +75,15 @@ def in_pieces(call: Callable[[np.ndarray], object], X: np.ndarray) -> None:
         call(X[start : start + PIECE])
 
 
-def seconds(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, np.ndarray]:
-    """Fastest, median and slowest of each call, in turn."""
+def seconds(
+    calls: dict[str, Callable[[], object]], repeats: int, warm: bool = False
+) -> dict[str, np.ndarray]:
+    """Fastest, median and slowest of each call, in turn; ``warm`` ones follow one of their own."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats):
         for name, call in calls.items():
+            if warm:  # else the caches, and perhaps a core, are those of whom it comes after
+                call()
             start = time.perf_counter()
             call()
             times[name].append(time.perf_counter() - start)
@@ -113,7 +117,7 @@ def latency(members: int, few: np.ndarray, threads: int) -> None:
         }
         if torch:
             calls["PyTorch"] = lambda X=X: torch(X)
-        for name, (low, mid, high) in seconds(calls, 300).items():
+        for name, (low, mid, high) in seconds(calls, 300, warm=True).items():
             print(f"{members:>4} networks {n:>4} rows  {name:<12}"
                   f"{1e6 * low:>9.0f}{1e6 * mid:>9.0f}{1e6 * high:>10.0f}")  # fmt: skip
 
