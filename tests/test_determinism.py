@@ -18,7 +18,7 @@ from estimators import fast, table
 from processes import python
 from sklearn.base import clone
 
-from mvenet import MVERegressor, MVERegressorCV, _engine, fleet
+from mvenet import MVERegressor, MVERegressorCV, _engine, _machine, fleet
 from mvenet._estimator import fit_together
 from mvenet.recipes import Architecture, Stage, Training, stages
 
@@ -357,9 +357,32 @@ def test_thread_limits_are_obeyed(monkeypatch):
     assert fleet.effective_threads(-cpus) == fleet.effective_threads(-100) == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert fleet.effective_threads(None) == fleet.effective_threads(-1) == 1
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    assert fleet.effective_threads(None) == joblib.cpu_count() == 1
+    monkeypatch.delenv("LOKY_MAX_CPU_COUNT")
     for nonsense in ("", "many", "0", "-2", "4,2"):
         monkeypatch.setenv("OMP_NUM_THREADS", nonsense)
         assert fleet.effective_threads(None) == cpus
+
+
+@pytest.mark.parametrize(
+    ("files", "share"),
+    [
+        ({}, 99),
+        ({"cpu.max": "max 100000\n"}, 99),
+        ({"cpu.max": "150000 100000\n"}, 2),
+        ({"cpu.max": "10000 100000\n"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 99),
+        ({"cpu/cpu.cfs_quota_us": "100000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 1),
+        ({"cpu.max": "nonsense"}, 99),
+    ],
+)
+def test_a_container_has_its_share_of_the_cores(tmp_path, files, share):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert _machine.cores(tmp_path) == min(share, len(os.sched_getaffinity(0)))
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts threads through /proc")
