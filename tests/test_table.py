@@ -21,7 +21,11 @@ from sklearn.base import clone
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 
-from mvenet import _engine, table  # noqa: E402
+from mvenet import (  # noqa: E402
+    _engine,
+    _evaluation,
+    table,
+)
 from mvenet.table import (  # noqa: E402
     TableEncoder,
     _files,
@@ -951,3 +955,32 @@ def test_rows_outside_what_was_seen_are_the_same_whoever_asks():
     assert not outside(encoder, near, encoder.transform(near), margin=0.1).any()
     del encoder.seen_
     assert outside(encoder, new, encoder.transform(new)) is None
+
+
+def rows_like_others(rng, n):
+    numbers = {f"x{i}": rng.lognormal(size=n) for i in range(12)}
+    return pl.DataFrame({**numbers, "town": rng.choice([*"abcdefgh"], n)})
+
+
+@pytest.mark.parametrize(("seen", "new"), [(80, 80), (200, 2000), (2000, 200)])
+def test_rows_like_those_of_the_fit_are_seldom_taken_for_changed(seen, new):
+    """In one table of a hundred, all columns together; before, in most tables of 200 rows."""
+    alarms = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        encoder = TableEncoder(target="y").fit(rows_like_others(rng, seen), rng.normal(size=seen))
+        alarms += bool(_evaluation.check((encoder, None), rows_like_others(rng, new)).findings)
+    assert alarms <= 2
+
+
+def test_one_column_that_changed_is_found():
+    rng = np.random.default_rng(0)
+    encoder = TableEncoder(target="y").fit(rows_like_others(rng, 200), rng.normal(size=200))
+    wider, higher, renamed = (rows_like_others(rng, 200) for _ in range(3))
+    changes = {
+        "x3": wider.with_columns(pl.col("x3") ** 3),
+        "x7": higher.with_columns(pl.col("x7") + 1),
+        "town": renamed.with_columns(pl.col("town").replace({"a": "new"})),
+    }
+    for name, new in changes.items():
+        assert [drift.column for drift in drifts(encoder, new)[0] if drift.changed] == [name]

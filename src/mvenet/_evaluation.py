@@ -16,7 +16,7 @@ from mvenet._serving import after_encoder, target_of
 from mvenet._wording import verdict
 from mvenet.distributions import Distribution
 from mvenet.predictive import predictive_distribution
-from mvenet.table import Drift, drifts, split_target
+from mvenet.table import Chance, Drift, drifts, split_target
 
 if TYPE_CHECKING:
     from mvenet._serving import Model
@@ -145,7 +145,7 @@ def check(model: Model, frame: Any) -> Check:
     found, outside = drifts(model[0], frame)
     changes = [f"{drift.column}: {drift.remark}" for drift in found if drift.changed]
     share = float(outside.mean())
-    if share > max(0.05, 3 / len(outside)):
+    if share > max(0.05, 3 / len(outside), Chance.of(model[0], len(outside)).rows_outside()):
         changes.append(f"{share:.1%} of the rows are outside what the model has seen")
     evaluation, failure = None, ""
     if target in frame.columns and _n_given(frame, target) >= 20:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from mvenet.table._ahead import ahead
 from mvenet.table._columns import Column, given_cells, split_target, with_numbers, without
 from mvenet.table._files import COLUMNAR, Part, chunks, read
-from mvenet.table._profile import Drift, drifts, outside
+from mvenet.table._profile import Chance, Drift, drifts, outside
 from mvenet.table._writing import write, write_columnar
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMNAR",
+    "Chance",
     "Column",
     "Drift",
     "Part",

@@ -47,6 +47,8 @@ class TableEncoder(Encoding, TransformerMixin, BaseEstimator):
         Of the categories, by name: their levels, and the numbers that each becomes.
     dates_ : dict
         Of the dates, by name: how they are written, the origin, the cycles.
+    n_rows_ : int
+        Rows that it was fitted to.
     seen_ : ndarray of shape (21, n)
         Quantiles of the numbers, truth values and days that were seen, from least to most.
     missing_ : ndarray
@@ -116,6 +118,7 @@ class TableEncoder(Encoding, TransformerMixin, BaseEstimator):
         _refuse_nothing(table.columns, [column for column, _ in found])
         self.feature_names_in_ = np.array(table.columns, dtype=object)
         self.n_features_in_ = table.width
+        self.n_rows_ = len(table)
         self.kinds_ = np.array([column.kind for column, _ in found])
         dates = [d for _, d in found if d is not None]
         self.date_forms_ = np.array([d.form for d in dates])

@@ -32,6 +32,7 @@ class Encoding:
     date_origins_: Array
     date_cycles_: NDArray[Any]
     imputer_: Any  # of which only the attributes are used
+    n_rows_: int
     seen_: Array
     missing_: Array
 
