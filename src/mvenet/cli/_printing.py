@@ -249,6 +249,7 @@ def print_check(checked: Check, source: str) -> None:
         print_evaluation(
             checked.evaluation, f"{several_rows(len(checked.evaluation.y))} of {source}"
         )
+        print_flattered(checked.evaluation)
     n, every = int(checked.outside.sum()), len(checked.drifts)
     say(
         f"{several_rows(checked.rows)}, {n:,} of them outside what the model has seen; "
