@@ -13,8 +13,8 @@ import numpy as np
 from mvenet import _engine, fleet
 from mvenet.recipes import Architecture, Stage, Training
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pandas", "matplotlib", "skops", "onnx",
-            "onnxruntime", "dask")  # fmt: skip
+PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "polars", "pandas", "matplotlib", "skops",
+            "onnx", "onnxruntime", "dask", "torch")  # fmt: skip
 
 
 def diagnose(seconds: float = 5.0) -> dict[str, Any]:
@@ -45,8 +45,9 @@ def _microseconds(threads: int, seconds: float) -> float:
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((455, 13)), rng.standard_normal(455)
     subset = (np.arange(455), np.arange(0))
-    epochs, elapsed, steps = 10, 0.0, 1
-    while elapsed < seconds / 2:
+
+    def trained(epochs: int) -> tuple[float, int]:
+        """Seconds, and gradient steps."""
         stage = Stage("joint", epochs, 1e-3, reg_mean=1e-4, reg_var=1e-3)
         networks = [fleet.Network((stage,), seed) for seed in range(4 * threads)]
         start = time.perf_counter()
@@ -60,6 +61,8 @@ def _microseconds(threads: int, seconds: float) -> float:
             training=Training(clip_value=5.0),
             threads=threads,
         ).steps
-        elapsed = time.perf_counter() - start
-        epochs *= 4
+        return time.perf_counter() - start, steps
+
+    trial, _ = trained(epochs=20)  # tells how many take so long
+    elapsed, steps = trained(max(20, int(20 * seconds / trial)))
     return 1e6 * elapsed / steps
