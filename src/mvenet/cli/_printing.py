@@ -265,8 +265,8 @@ def print_check(checked: Check, source: str) -> None:
 
 def print_cars(thirds: Sequence[Third], place: Path) -> None:
     """Interval widths that differ and hold, beside one width for all."""
-    title = "Miles per gallon of 392 cars, each predicted by folds that left it out"
-    headings = ("90 % interval of mvenet", "holds", "one width for all", "holds")
+    title = "90 % intervals for the mpg of 392 cars, by folds that left each out"
+    headings = ("mvenet's", "holds", "one width for all", "holds")
     table = titled(title, "cars", numbers=headings)
     for t in thirds:
         ours = f"± {t.width:.1f}", f"{100 * t.holds:.0f} %"
