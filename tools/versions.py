@@ -32,6 +32,7 @@ TESTS = (
     "calibration",
     "comparison",
     "table",
+    "drift",
     "cli",
 )
 EXTRAS = "cli,plot,report,persist"
