@@ -32,8 +32,9 @@ MVENET_INLINE void standard_normal(Vec<double> z, Vec<double>& below, Vec<double
     density = bell * 0.39894228040143267794;
 }
 
-// The mixtures of as many rows as a vector has lanes. All is counted from the first member's mean
-// and in units of the narrowest member's standard deviation: no scale of y is too large or small.
+// The mixtures of as many rows as a vector has lanes, in units of a power of two close to the
+// narrowest member's standard deviation: this loses no digit, and no scale of y is too large or
+// too small.
 class Mixture {
 public:
     Mixture(const Mixtures& all, Arena& arena)
@@ -49,11 +50,14 @@ public:
                 means_[k * lanes<double> + i] = all_.means[at];
                 stds_[k * lanes<double> + i] = all_.stds[at];
             }
-        origin_ = mean(0);
-        unit_ = std(0);
-        for (std::int64_t k = 1; k < all_.members; ++k) unit_ = std(k) < unit_ ? std(k) : unit_;
+        Vec<double> narrowest = std(0);
+        for (std::int64_t k = 1; k < all_.members; ++k)
+            narrowest = std(k) < narrowest ? std(k) : narrowest;
+        constexpr std::int64_t exponent = std::int64_t(0x7ff) << 52;
+        constexpr double smallest = 2.2250738585072014e-308;  // whose exponent is not zero
+        unit_ = (Vec<double>)((IntVec<double>)at_least<double>(narrowest, smallest) & exponent);
         for (std::int64_t k = 0; k < all_.members; ++k) {
-            store<double>(means_ + k * lanes<double>, within((mean(k) - origin_) / unit_));
+            store<double>(means_ + k * lanes<double>, within(mean(k) / unit_));
             store<double>(stds_ + k * lanes<double>, within(std(k) / unit_));
         }
     }
@@ -113,7 +117,7 @@ public:
             const V close = good ? splat<double>(1e-6) : splat<double>(1e-13);
             active = active & (absolute(step) > close + 2 * epsilon * absolute(x));
         }
-        return origin_ + unit_ * x;
+        return unit_ * x;
     }
 
 private:
@@ -132,7 +136,7 @@ private:
 
     const Mixtures& all_;
     double *means_, *stds_;
-    Vec<double> origin_, unit_;
+    Vec<double> unit_;
 };
 
 static void quantiles(const Mixtures& all, double mass, double sign, double probit, double* out) {

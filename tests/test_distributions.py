@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
@@ -231,6 +231,8 @@ def wild_mixtures(draw: st.DrawFn) -> NormalMixture:
 
 @relaxed
 @given(wild_mixtures(), st.floats(1e-15, 1.0, exclude_max=True))
+@example(NormalMixture([[-1000.0], [-1.0]], [[0.03], [0.1]], [1.0, 10.0]), 0.5)
+@example(NormalMixture([[-1000.0], [-1.0]], [[0.01], [1.0]], [1.0, 10.0]), 0.5)
 def test_quantiles_of_wild_mixtures_converge(dist: NormalMixture, q: float) -> None:
     assert_converged(dist, q)
 
