@@ -927,7 +927,16 @@ def test_a_file_cut_off_within_a_line_is_refused(file, text):
         list(chunks(file, ["a", "b"], lines=","))
 
 
-@pytest.mark.parametrize("text", ["a,b,y\n1,2\n4,5", "a,b,y\n1,2", "a,b,y\n1,2,3\n4,5\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b,y\n1,2\n4,5",
+        "a,b,y\n1,2",
+        "a,b,y\n1,2,3\n4,5\n",
+        'a,b,y\n1,2,3\n4,"two\nlines",',
+        f"a,b,y\n1,2,3\n4,{'x' * 200_000},",
+    ],
+)
 def test_rows_without_their_last_cell_are_no_sign_of_it(file, text):
     file.write_text(text)
     assert read(file)["y"].to_list()[-1] is None

@@ -8,6 +8,7 @@ written, cuts it into blocks of whole rows, and explains what polars refuses.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import gzip
 import io
@@ -193,7 +194,7 @@ def _parts(
             rows = _rows(block, found, str(path), line) if cells is None else cells
             if cells is None:
                 plain = False  # one block that is not tells what to expect of the others
-            if complete and not block.endswith(b"\n"):
+            if complete and rows[-1:, -1].null_count() and not block.endswith(b"\n"):
                 _refuse_a_cut_line(block, found, str(path))
             yield rows, found, b"" if cells is None else block
             complete = not rows[:, -1].null_count()
@@ -304,8 +305,11 @@ def _rows(block: bytes, found: Format, path: str, line: int) -> pl.DataFrame:
 
 def _refuse_a_cut_line(block: bytes, found: Format, path: str) -> None:
     """A last line that has no end, and as the only one no last cell, was cut off."""
-    line = block[block.rfind(b"\n") + 1 :].decode(errors="replace")
-    cells = len(next(csv.reader([line], delimiter=found.separator), ()))
+    text = io.StringIO(block.decode(errors="replace"), newline="")
+    cells = 0
+    with any_cell_size(), contextlib.suppress(csv.Error):  # which has been told of, if it matters
+        for row in csv.reader(text, delimiter=found.separator, skipinitialspace=True):
+            cells = len(row)
     if 0 < cells < len(found.names):
         raise ValueError(
             f"{path} ends in the middle of a line, which has {cells} cells instead of "
