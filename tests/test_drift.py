@@ -60,3 +60,11 @@ def test_one_column_that_changed_is_found():
     }
     for name, new in changes.items():
         assert [drift.column for drift in drifts(encoder, new)[0] if drift.changed] == [name]
+
+
+@pytest.mark.parametrize("rows", [0, -3, float("nan")])
+def test_a_file_that_lies_about_its_rows_is_no_crash(rows):
+    rng = np.random.default_rng(0)
+    encoder = TableEncoder(target="y").fit(rows_like_others(rng, 50), rng.normal(size=50))
+    encoder.n_rows_ = rows
+    assert _evaluation.check((encoder, None), rows_like_others(rng, 50)).findings == []

@@ -211,7 +211,8 @@ class Chance:
     def of(encoder: Encoding, new: int) -> Chance:
         """For a table of so many rows."""
         columns = len(encoder.named("number", "truth", "date", "category"))
-        return Chance(float(getattr(encoder, "n_rows_", math.inf)), new, columns)
+        seen = float(getattr(encoder, "n_rows_", math.inf))
+        return Chance(max(1.0, seen), new, columns)  # whatever a file says
 
     def moved(self, levels: int = 0) -> float:
         """Of a distribution function (Kolmogorov); of shares of levels, to which each adds."""
