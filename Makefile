@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # What an editable installation depends on: the engine, and which packages there are.
 ENGINE := $(wildcard engine/*) CMakeLists.txt pyproject.toml $(wildcard src/mvenet/*/__init__.py)
 
-.PHONY: demo test test-torch test-slow lint format bench bench-search bench-predict bench-command league scaling default paper-figures paper-tables \
+.PHONY: demo test test-torch test-slow lint format bench bench-search bench-predict bench-command league league-peers scaling default paper-figures paper-tables \
     paper-theory paper-explain fuzz wheel test-versions sanitize sanitize-threads cross emulate clean
 
 demo: $(STAMP)
@@ -19,7 +19,7 @@ test: $(STAMP)
 # Networks of one's own have an environment of their own: PyTorch is gigabytes on some platforms.
 test-torch: .venv-torch/.installed
 	OMP_NUM_THREADS=1 .venv-torch/bin/python -m pytest -q -n auto --dist worksteal -k "torch or own-network" \
-	    tests/test_torch_*.py tests/test_architecture.py tests/test_docs.py tests/test_registries.py
+	    tests/torch tests/house/test_architecture.py tests/house/test_docs.py tests/house/test_registries.py
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow --timeout 3600
@@ -40,11 +40,15 @@ bench: $(STAMP) .venv-bench/.installed
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/speed.py --peers .venv-bench/bin/python
 
-# mvenet and its peers on sixteen tables (folders MVENET_DATA and MVENET_TABLES). Takes hours, can be stopped at
-# any time and goes on where it was: make league LEAGUE="--methods CatBoost --tables yacht boston"
-league: .venv-league/.installed
-	.venv-league/bin/python benchmarks/league.py $(LEAGUE)
-	.venv-league/bin/python benchmarks/league.py --write
+# mvenet and its peers on the same folds (folders MVENET_DATA and MVENET_TABLES). Takes days, can be stopped at any
+# time and goes on where it was: make league LEAGUE="--methods CatBoost --tables yacht boston"
+league: $(STAMP)
+	$(BIN)/python benchmarks/league.py run $(LEAGUE); told=$$?; $(BIN)/python benchmarks/league.py page && exit $$told
+
+# An environment for each of the peers, or for some: make league-peers PEERS="tabpfn boosting"
+PEERS ?= tabpfn quantile-forest pytabkit treeffuser lightgbmlss bde boosting
+league-peers: $(STAMP)
+	$(BIN)/python benchmarks/league.py install $(PEERS)
 
 # Rows a second, memory and latency beside onnxruntime and PyTorch.
 bench-predict: .venv-torch/.installed
@@ -87,8 +91,8 @@ paper-theory: $(STAMP)
 # Damaged and hostile model files, tables and stores: make fuzz COUNT=100000
 COUNT ?= 20000
 fuzz: $(STAMP)
-	$(BIN)/python tests/fuzz_persistence.py --count $(COUNT)
-	$(BIN)/python tests/fuzz_input.py --count $(COUNT)
+	$(BIN)/python tests/fuzz/fuzz_persistence.py --count $(COUNT)
+	$(BIN)/python tests/fuzz/fuzz_input.py --count $(COUNT)
 
 # A manylinux wheel for each Python here (one for 3.12 and later) and the sdist, tried in empty environments.
 PYTHONS ?= $(foreach v,3.11 3.12 3.13 3.14,$(shell command -v python$(v)))
@@ -101,13 +105,13 @@ test-versions:
 
 # The engine's tests with AddressSanitizer and UndefinedBehaviorSanitizer; then the fleet and the crew without Python with
 # ThreadSanitizer (which wants its addresses where they are: setarch).
-HARNESS := tests/harness/harness.cpp engine/fleet.cpp engine/kernel_baseline.cpp
+HARNESS := tests/harness/harness.cpp engine/ensemble.cpp engine/fleet.cpp engine/kernel_baseline.cpp
 HARNESS_FLAGS := -std=gnu++20 -Iengine -pthread -fno-math-errno -fno-trapping-math -ffp-contract=fast
 sanitize: $(STAMP)
 	$(MAKE) $(VENV)-sanitize/.installed VENV=$(VENV)-sanitize \
 	    INSTALL="-C cmake.define.MVENET_SANITIZE=ON -C build-dir=build/sanitize"
 	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
-	    $(VENV)-sanitize/bin/python -m pytest -q tests/test_engine.py tests/test_automatic.py -k engine
+	    $(VENV)-sanitize/bin/python -m pytest -q tests/engine tests/automatic -k engine
 	$(MAKE) sanitize-threads
 
 sanitize-threads: $(STAMP)
@@ -125,7 +129,7 @@ cross: $(STAMP)
 emulate:
 	$(MAKE) $(VENV)-emulate/.installed VENV=$(VENV)-emulate \
 	    INSTALL="-C cmake.define.MVENET_EMULATE=ON -C build-dir=build/emulate"
-	$(VENV)-emulate/bin/python -m pytest -q tests/test_engine.py tests/test_automatic.py -k engine
+	$(VENV)-emulate/bin/python -m pytest -q tests/engine tests/automatic -k engine
 
 clean:
 	rm -rf build .venv*
@@ -138,13 +142,6 @@ $(STAMP): $(ENGINE)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.4"
 	$(BIN)/python -m pip install --quiet --no-build-isolation $(INSTALL) --editable . --group dev
-	touch $@
-
-# Editable: the league measures mvenet as it stands.
-.venv-league/.installed: benchmarks/league.txt $(ENGINE)
-	test -x .venv-league/bin/python || $(PYTHON) -m venv .venv-league
-	.venv-league/bin/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.4"
-	.venv-league/bin/python -m pip install --quiet --no-build-isolation --editable . -r $<
 	touch $@
 
 # This release resolves to the small CPU build here; skorch then takes what is there.

@@ -71,7 +71,9 @@ def main() -> None:
                 threading.Timer(alone / 4, os.kill, (victim, signal.SIGKILL)).start()
             with joblib.parallel_config(backend="dask"):
                 there, seconds = fitted()
-        same = there.networks_.parameters.tobytes() == here.networks_.parameters.tobytes()
+        same = (
+            there.model_.networks.parameters.tobytes() == here.model_.networks.parameters.tobytes()
+        )
         print(f"{workers} worker(s){', one killed' if kill else '':<12}{4 * workers:>4} units"
               f"{seconds:>8.1f} s, {alone / seconds:.2f} times as fast, "
               f"{'the same bits' if same else 'OTHER BITS'}")  # fmt: skip

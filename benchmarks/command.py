@@ -161,7 +161,7 @@ def main() -> None:
         with_interval = run(*predict, "--interval", 0.9)
         told(f"predict {rows} --interval 0.9", [with_interval])
         searched = (COMMAND, "predict", found, large, "-o", folder / "out.csv")
-        whole = told(f"predict {rows}, what a search found", [run(*searched)])
+        whole = told(f"predict {rows}, model of a search", [run(*searched)])
         parts(found, large, folder / "out.csv", whole, polars)
         as_parquet = (COMMAND, "predict", model, large, "-o", folder / "out.parquet")
         told(f"predict {rows} to Parquet", [run(*as_parquet)])

@@ -196,7 +196,7 @@ def penalty(jobs: int) -> str:
         X, y = load_diabetes(return_X_y=True) if name == "diabetes" else load(name)
         X, y = X[:6000], y[:6000]
         train, test = list(KFold(10, shuffle=True, random_state=1).split(X))[fold]
-        model = MVERegressor(reg_mean=reg_mean, random_state=fold, n_jobs=1)
+        model = MVERegressor(strategy="warmup", reg_mean=reg_mean, random_state=fold, n_jobs=1)
         dist = model.fit(X[train], y[train]).predict_dist(X[test])
         low, high = dist.interval(0.9).T
         return dist.logpdf(y[test]).mean(), np.mean((low <= y[test]) & (y[test] <= high))

@@ -16,8 +16,10 @@ import time
 from itertools import pairwise
 
 import numpy as np
+from peak import fma_peak
 
-from mvenet import _engine, fleet
+from mvenet import _engine
+from mvenet._training import fleet
 from mvenet.recipes import Architecture, Stage, Training
 
 INPUTS, ROWS = 13, 4096
@@ -60,13 +62,13 @@ def main() -> None:
     options = parser.parse_args()
     for name in _engine.instruction_sets():
         os.environ["MVENET_SIMD"] = name
-        print(f"\n{name}: {_engine.fma_peak() / 1e9:.0f} GFLOP/s peak of a core")
+        print(f"\n{name}: {fma_peak() / 1e9:.0f} GFLOP/s peak of a core")
         print(f"{'units':>16}{'batch':>7}{'µs a step':>12}{'% of peak':>12}{'range':>12}")
         for hidden in WIDTHS:
             for batch in BATCHES:
                 times, shares = [], []
                 for _ in range(options.repeats):
-                    peak = _engine.fma_peak(0.1)
+                    peak = fma_peak(0.1)
                     times.append(step_time(hidden, batch, options.work))
                     shares.append(2 * multiply_adds(hidden) * batch / times[-1] / peak)
                 low, share, high = np.percentile(shares, (0, 50, 100)) * 100

@@ -1,35 +1,53 @@
-"""Turn league/*.csv into the tables of docs/league.md: who is best at what, and by how much."""
+"""Turn league/*.csv into docs/league.md, its picture, and the short table of the README.
+
+A table's figures are means over the folds that all contestants of its row have. We are compared
+with each peer on the folds that both have, paired. Where we lose stands first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import records
 from league_methods import METHODS
+from league_tables import TABLES
 
-US, QUICK, BEFORE = "MVERegressorCV", "MVERegressor", "mvenet 0.1 (before)"
+NOW, BEFORE = "mvenet", "mvenet before"
 NAMES = tuple(method.name for method in METHODS)
 PEERS = tuple(method.name for method in METHODS if not method.ours)
-ALL_FOLDS = 11 * 10 + 5 * 3  # eleven tables have fewer than 5,000 rows
-Results = dict[tuple[str, str], dict[int, dict[str, float]]]  # (method, table) -> fold -> scores
+ORDER = tuple(table.name for table in TABLES if not table.name.endswith("(BDE)"))
+FOLDS = {table.name: table.n_folds for table in TABLES}
+RESAMPLES = 2000
+PREDICTED_AT_ONCE = 100  # fewer rows tell the cost of a call, not of a row
+Folds = dict[int, dict[str, float]]
 
 
 @dataclass(frozen=True)
 class Score:
-    """A column of the results: its title, the sign of better and how it is printed."""
+    """A column of the results: its title, the sign of better and how it is printed.
+
+    Scores that cannot be negative are compared by ratios, the others by differences.
+    """
 
     key: str
     title: str
     sign: int
     digits: str
 
+    @property
+    def ratios(self) -> bool:
+        """Whether a ratio of two of them means something."""
+        return self.sign < 0
 
-LOGLIK = Score("loglik", "Log-likelihood", 1, ".2f")
+
 CRPS = Score("crps", "CRPS", -1, "#.3g")
+LOG_SCORE = Score("log_score", "Log score", 1, ".2f")
 RMSE = Score("rmse", "RMSE", -1, "#.3g")
+INTERVAL = Score("interval_score", "Interval score", -1, "#.3g")
+SCORES = (CRPS, LOG_SCORE, RMSE, INTERVAL)
 
 # From other people's random splits (90/10, mostly twenty of them), log-likelihood (RMSE). a: the
 # README of ayhamo/Probabilistic_Point_Estimations, not refereed; b: Matsubara 2024; c: Lakshmi-
@@ -62,21 +80,44 @@ PUBLISHED_BDE = {
 }
 
 
+@dataclass
+class Results:
+    """All that is measured: scores by method and table and fold, and what failed."""
+
+    scores: dict[tuple[str, str], Folds] = field(default_factory=dict)
+    failed: dict[tuple[str, str], dict[int, str]] = field(default_factory=dict)
+
+    @property
+    def ours(self) -> str:
+        """What we are judged by: mvenet as it is, if that is measured."""
+        return NOW if any(name == NOW for name, _ in self.scores) else BEFORE
+
+    @property
+    def field(self) -> tuple[str, ...]:
+        """Whom the summaries compare."""
+        return (self.ours, *PEERS)
+
+    def of(self, method: str, table: str, key: str) -> dict[int, float]:
+        """A score of a method, fold by fold."""
+        folds = self.scores.get((method, table), {})
+        return {fold: found[key] for fold, found in folds.items() if key in found}
+
+
 def read(folder: Path) -> Results:
-    """All results, by method and table."""
-    results: Results = {}
+    """All results. What was measured twice counts as it was measured last."""
+    results = Results()
+    texts = ("method", "table", "fold", "version", "error", "crps_from", "pit")
     for path in sorted(folder.glob("*.csv")):
         for row in records.read(path):
-            fold = results.setdefault((row["method"], row["table"]), {})
-            numbers = {k: v for k, v in row.items() if k not in ("method", "table", "version")}
-            fold[int(row["fold"])] = {key: float(v) for key, v in numbers.items() if v}
+            place, fold = (row["method"], row["table"]), int(row["fold"])
+            if row["error"]:
+                results.failed.setdefault(place, {})[fold] = row["error"]
+                continue
+            results.failed.get(place, {}).pop(fold, None)
+            numbers = {key: float(v) for key, v in row.items() if key not in texts and v}
+            pit = {f"pit{k}": float(v) for k, v in enumerate(row["pit"].split())}
+            results.scores.setdefault(place, {})[fold] = numbers | pit
     return results
-
-
-def values(results: Results, method: str, table: str, key: str) -> dict[int, float]:
-    """A score of a method, fold by fold."""
-    folds = results.get((method, table), {})
-    return {fold: scores[key] for fold, scores in folds.items() if key in scores}
 
 
 def mean_and_error(numbers: Sequence[float]) -> tuple[float, float]:
@@ -91,124 +132,376 @@ def number(value: float, digits: str) -> str:
     return text.rstrip(".").replace("-", "−")
 
 
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def signed(value: float, digits: str) -> str:
+    """A figure with its sign, also if that is plus."""
+    return ("+" if value >= 0 else "") + number(value, digits)
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def score_table(results: Results, tables: Sequence[str], score: Score) -> str:
-    """Mean ± standard error over the folds that all methods of a row have; bold: the best."""
-    rows = []
-    wins = dict.fromkeys(NAMES, 0)
-    for table in tables:
-        found = {name: values(results, name, table, score.key) for name in NAMES}
-        found = {name: of for name, of in found.items() if of}
-        common = sorted(set.intersection(*(set(of) for of in found.values()))) if found else []
-        if not common:
-            continue
-        means = {name: mean_and_error([of[fold] for fold in common]) for name, of in found.items()}
-        best = max(means, key=lambda name: score.sign * means[name][0])
-        wins[best] += 1
-        cells = []
-        for name in NAMES:
-            mean, error = means.get(name, (np.nan, np.nan))
-            cell = "–" if np.isnan(mean) else number(mean, score.digits)
-            cell = f"**{cell}**" if name == best else cell
-            cells.append(cell + ("" if np.isnan(error) else f" ± {number(error, '.2g')}"))
-        rows.append([f"{table}, {len(common)} fold{'s'[: len(common) > 1]}", *cells])
-    rows.append(["*best on*", *(str(wins[name]) for name in NAMES)])
-    return markdown(["", *NAMES], rows)
+# Tables of means
 
 
-def difference(results: Results, other: str, table: str, score: Score) -> tuple[float, float, int]:
-    """How much better we are than another on the folds of both: mean, its error, folds."""
-    ours, theirs = (values(results, name, table, score.key) for name in (US, other))
-    common = sorted(ours.keys() & theirs.keys())
-    if not common:
-        return np.nan, np.nan, 0
-    paired = [score.sign * (ours[fold] - theirs[fold]) for fold in common]
-    return *mean_and_error(paired), len(common)
-
-
-def compared(results: Results, other: str, table: str, score: Score) -> str:
-    """The difference in words: by how much, in how many standard errors."""
-    mean, error, folds = difference(results, other, table, score)
-    if not folds:
-        return "–"
-    sign = "+" if mean >= 0 else ""
-    if not error > 0:
-        return f"{sign}{number(mean, '.2g')}"
-    return f"{sign}{number(mean, '.2g')} ({sign}{number(mean / error, '.1f')} se)"
-
-
-def verdict(results: Results, tables: Sequence[str], score: Score) -> str:
-    """Our search against the best peer and against what it was before; positive is better."""
-    rows, won, against, worse = [], 0, 0, []
-    for table in tables:
-        reach = {peer: difference(results, peer, table, score) for peer in PEERS}
-        reach = {peer: found for peer, found in reach.items() if found[2]}
-        if not reach:
-            continue
-        # The peer that leaves us least, on however many folds.
-        best = min(reach, key=lambda peer: reach[peer][0])
-        against += 1
-        won += reach[best][0] > 0
-        mean, error, folds = difference(results, BEFORE, table, score)
-        if folds > 1 and mean < -2 * error:
-            worse.append(table)
-        before = compared(results, BEFORE, table, score)
-        before += f", {folds} folds" if folds and folds < reach[best][2] else ""
-        rows.append([table, best, compared(results, best, table, score), before])
-    if not rows:
-        return ""
-    text = markdown(["", "best peer", f"{US} minus best peer", f"minus {BEFORE}"], rows)
-    return (
-        f"{text}\n\n{score.title}: {US} is better than every peer on **{won} of {against}** "
-        "tables; worse than before by more than two standard errors on "
-        f"{', '.join(worse) or 'none'}."
+def means(
+    results: Results, table: str, score: Score, names: Sequence[str]
+) -> tuple[dict[str, float], int]:
+    """Means over the folds that all have, and how many those are."""
+    found = {name: results.of(name, table, score.key) for name in names}
+    found = {name: of for name, of in found.items() if of}
+    common = set.intersection(*(set(of) for of in found.values())) if found else set()
+    while found and not common:  # whoever has least makes the rest incomparable
+        found.pop(min(found, key=lambda name: len(found[name])))
+        common = set.intersection(*(set(of) for of in found.values())) if found else set()
+    return {name: float(np.mean([of[f] for f in common])) for name, of in found.items()}, len(
+        common
     )
 
 
-def coverage_table(results: Results, tables: Sequence[str]) -> str:
+def score_table(results: Results, score: Score) -> str:
+    """A row a table, a column a contestant; bold: the best."""
+    names = [name for name in NAMES if any((name, table) in results.scores for table in ORDER)]
+    rows = []
+    for table in ORDER:
+        found, n_folds = means(results, table, score, names)
+        if not found:
+            continue
+        best = max(found, key=lambda name: score.sign * found[name])
+        cells = [number(found[name], score.digits) if name in found else "–" for name in names]
+        cells = [
+            f"**{cell}**" if name == best else cell for name, cell in zip(names, cells, strict=True)
+        ]
+        rows.append([f"{table}, {n_folds} fold{'s'[: n_folds > 1]}", *cells])
+    return markdown(["", *names], rows)
+
+
+# We and the others
+
+
+@dataclass(frozen=True)
+class Standing:
+    """We and the peer that leaves us least, on one table; positive differences are for us."""
+
+    table: str
+    peer: str
+    difference: float
+    error: float
+    folds: int
+    ratio: float  # their score over ours
+
+    @property
+    def verdict(self) -> str:
+        """Best, close (within two standard errors of the best), or worse."""
+        if self.difference >= 0:
+            return "best"
+        return "close" if self.difference > -2 * self.error else "worse"  # NaN: worse
+
+
+def compared(
+    results: Results, other: str, table: str, score: Score, ours: str | None = None
+) -> Standing | None:
+    """We and one other on the folds that both have."""
+    mine = results.of(ours or results.ours, table, score.key)
+    theirs = results.of(other, table, score.key)
+    common = sorted(mine.keys() & theirs.keys())
+    if not common:
+        return None
+    mean, error = mean_and_error([score.sign * (mine[f] - theirs[f]) for f in common])
+    ratio = np.mean([theirs[f] for f in common]) / np.mean([mine[f] for f in common])
+    return Standing(table, other, mean, error, len(common), float(ratio))
+
+
+def standings(results: Results, score: Score) -> list[Standing]:
+    """On every table, against the peer that comes out best there, which favours the peers."""
+    found = []
+    for table in ORDER:
+        against = [compared(results, peer, table, score) for peer in PEERS]
+        known = [standing for standing in against if standing is not None]
+        if known:
+            found.append(min(known, key=lambda standing: standing.difference))
+    return found
+
+
+def in_words(standing: Standing | None, score: Score) -> str:
+    """By how much, and in how many standard errors."""
+    if standing is None:
+        return "–"
+    text = signed(standing.difference, ".2g")
+    if score.ratios:
+        text += f", {signed(100 * (standing.ratio - 1), '.1f')} %"
+    if standing.error > 0:
+        text += f" ({signed(standing.difference / standing.error, '.1f')} se)"
+    return text
+
+
+def losses(results: Results) -> str:
+    """Every table and score where a peer is ahead, the clearest first."""
+    behind = [
+        (standing, score)
+        for score in SCORES
+        for standing in standings(results, score)
+        if standing.verdict != "best"
+    ]
+    behind.sort(key=lambda pair: (pair[0].verdict != "worse", ORDER.index(pair[0].table)))
+    rows = [
+        [
+            standing.table,
+            score.title,
+            standing.peer,
+            in_words(standing, score),
+            f"{standing.folds} fold{'s'[: standing.folds > 1]}",
+            "behind" if standing.verdict == "worse" else "within two standard errors",
+        ]
+        for standing, score in behind
+    ]
+    if not rows:
+        return "On no table and by no score is a peer ahead."
+    return markdown(["table", "score", "best peer", f"{results.ours} minus it", "on", ""], rows)
+
+
+def counts(results: Results, score: Score) -> tuple[int, int, int]:
+    """On how many tables we are best, within two standard errors of the best, worse."""
+    verdicts = [standing.verdict for standing in standings(results, score)]
+    return verdicts.count("best"), verdicts.count("close"), verdicts.count("worse")
+
+
+# Over tables
+
+
+@dataclass(frozen=True)
+class Overall:
+    """A contestant over all tables that it has: mean rank, and distance to the best."""
+
+    name: str
+    tables: int
+    rank: float
+    distance: float  # a geometric mean of ratios, or a mean of differences
+    low: float
+    high: float
+
+
+def distances(results: Results, score: Score, name: str) -> tuple[list[float], list[float]]:
+    """Rank and distance to the best on each table; the log of the ratio where that is one."""
+    names = [name if other == results.ours and name == BEFORE else other for other in results.field]
+    ranks, gaps = [], []
+    for table in ORDER:
+        found, _ = means(results, table, score, names)
+        if name not in found or len(found) < 2:
+            continue
+        best = max(found.values(), key=lambda value: score.sign * value)
+        better = [score.sign * value > score.sign * found[name] for value in found.values()]
+        ranks.append(1.0 + sum(better))
+        gaps.append(float(np.log(found[name] / best)) if score.ratios else best - found[name])
+    return ranks, gaps
+
+
+def overall(results: Results, score: Score, name: str) -> Overall | None:
+    """With a bootstrap interval over tables (95 %)."""
+    ranks, gaps = distances(results, score, name)
+    if not gaps:
+        return None
+    drawn = np.random.default_rng(0).choice(gaps, (RESAMPLES, len(gaps))).mean(axis=1)
+    figures = np.array([np.mean(gaps), *np.quantile(drawn, [0.025, 0.975])])
+    figures = np.exp(figures) if score.ratios else figures
+    return Overall(name, len(gaps), float(np.mean(ranks)), *map(float, figures))
+
+
+def summary(results: Results, score: Score) -> str:
+    """One row a contestant, the best mean rank first."""
+    names = results.field if results.ours == BEFORE else (*results.field, BEFORE)
+    found = [overall(results, score, name) for name in names]
+    listed = sorted((one for one in found if one is not None), key=lambda one: one.rank)
+    if not listed:
+        return ""
+    rows = [
+        [
+            f"**{one.name}**" if one.name == results.ours else one.name,
+            str(one.tables),
+            f"{one.rank:.1f}",
+            f"{number(one.distance, '.2f')} ({number(one.low, '.2f')} to "
+            f"{number(one.high, '.2f')})",
+        ]
+        for one in listed
+    ]
+    distance = "ratio to the best" if score.ratios else "below the best, in nats"
+    return markdown(["", "tables", "mean rank", distance], rows)
+
+
+def short(results: Results) -> str:
+    """For the README: what we are, score by score, and who is ahead where."""
+    rows = []
+    for score in SCORES:
+        best, close, worse = counts(results, score)
+        ranks = [overall(results, score, name) for name in results.field]
+        known = sorted((one for one in ranks if one is not None), key=lambda one: one.rank)
+        if not known:
+            continue
+        mine = next((one for one in known if one.name == results.ours), known[0])
+        next_best = next((one for one in known if one.name != results.ours), known[0])
+        behind = [s.table for s in standings(results, score) if s.verdict == "worse"]
+        rows.append(
+            [
+                score.title,
+                f"{worse}" + (f": {', '.join(behind)}" if behind else ""),
+                str(close),
+                str(best),
+                f"{mine.rank:.1f}",
+                f"{next_best.name}, {next_best.rank:.1f}",
+            ]
+        )
+    head = ["", "behind on", "within two standard errors", "best on", "mean rank", "next"]
+    return markdown(head, rows)
+
+
+def before_and_after(results: Results) -> str:
+    """What has changed since the commit before."""
+    if results.ours == BEFORE:
+        return ""
+    rows = []
+    for table in ORDER:
+        found = [compared(results, BEFORE, table, score) for score in SCORES]
+        if any(found):
+            cells = [in_words(one, score) for one, score in zip(found, SCORES, strict=True)]
+            rows.append([table, *cells])
+    return markdown([f"{NOW} minus {BEFORE}", *(score.title for score in SCORES)], rows)
+
+
+# Calibration, time and size
+
+
+def pooled(results: Results, name: str, table: str, key: str) -> list[float]:
+    """A column over all folds of a table."""
+    return list(results.of(name, table, key).values())
+
+
+def coverage_table(results: Results) -> str:
     """Share of the rows within the central 90 % interval."""
-    methods = [name for name in NAMES if name != "XGBoost"]
+    names = [name for name in NAMES if any(results.of(name, t, "coverage") for t in ORDER)]
     rows = []
-    for table in tables:
-        found = [list(values(results, name, table, "coverage").values()) for name in methods]
-        rows.append([table, *(f"{100 * np.mean(of):.1f}" if of else "–" for of in found)])
-    return markdown(["90 % covers, in %", *methods], rows)
+    for table in ORDER:
+        found = [pooled(results, name, table, "coverage") for name in names]
+        if any(found):
+            rows.append([table, *(f"{100 * np.mean(of):.1f}" if of else "–" for of in found)])
+    return markdown(["90 % covers, in %", *names], rows)
 
 
-def seconds_table(results: Results, tables: Sequence[str]) -> str:
-    """Median over the folds."""
+def calibration(results: Results, name: str) -> tuple[float, float] | None:
+    """Mean over tables of |coverage - 90 %| and of the gap of ten PIT bins, folds pooled."""
+    gaps, covers = [], []
+    for table in ORDER:
+        bins = np.array([sum(pooled(results, name, table, f"pit{k}")) for k in range(10)])
+        if bins.sum():
+            gaps.append(np.mean(np.abs(bins / bins.sum() - 0.1)))
+            covers.append(abs(np.mean(pooled(results, name, table, "coverage")) - 0.9))
+    return (float(np.mean(covers)), float(np.mean(gaps))) if gaps else None
+
+
+def cost_table(results: Results) -> str:
+    """Calibration, seconds, microseconds and megabytes: what a contestant's quality costs."""
     rows = []
-    for table in tables:
-        found = [list(values(results, name, table, "seconds").values()) for name in NAMES]
-        rows.append([table, *(number(float(np.median(of)), ".1f") if of else "–" for of in found)])
-    return markdown(["seconds", *NAMES], rows)
+    for name in NAMES:
+        tables = [table for table in ORDER if (name, table) in results.scores]
+        if not tables:
+            continue
+        known = calibration(results, name)
+
+        def typical(key: str, tables: Sequence[str] = tables, name: str = name) -> float:
+            each = [np.median(of) for t in tables if (of := pooled(results, name, t, key))]
+            return float(np.median(each)) if each else np.nan
+
+        large = [t for t in tables if max(pooled(results, name, t, "test_rows")) >= 800]
+        slow = [max(pooled(results, name, t, "fit_seconds")) for t in tables]
+        many = [
+            t for t in tables if min(pooled(results, name, t, "test_rows")) >= PREDICTED_AT_ONCE
+        ]
+        rows.append(
+            [
+                name,
+                *(("–", "–") if known is None else (f"{100 * k:.1f}" for k in known)),
+                number(typical("fit_seconds"), "#.2g"),
+                number(typical("fit_seconds", large), "#.2g") if large else "–",
+                number(max(slow), "#.2g"),
+                number(typical("predict_us", many), "#.2g") if many else "–",
+                number(typical("model_mb"), "#.2g"),
+                number(max(max(pooled(results, name, t, "peak_mb")) for t in tables), ".0f"),
+            ]
+        )
+    head = [
+        "",
+        "90 % off by, points",
+        "PIT gap, points",
+        "fit, s",
+        "fit, large tables, s",
+        "longest fit, s",
+        "µs a predicted row",
+        "model, MB",
+        "peak, MB",
+    ]
+    return markdown(head, rows)
+
+
+# What is missing
+
+
+def progress(results: Results) -> str:
+    """How much of the league is measured, in a table."""
+    wanted = sum(FOLDS[table] for table in ORDER)
+    rows = []
+    for name in NAMES:
+        there = {t: results.scores[name, t] for t in ORDER if (name, t) in results.scores}
+        if not there and not any(other == name for other, _ in results.failed):
+            continue
+        shares = [
+            f"{table} {min(int(f['training_rows']) for f in folds.values()):,}"
+            for table, folds in there.items()
+            if any(f["training_rows"] < f["all_rows"] for f in folds.values())
+        ]
+        failures = [
+            f"{table}, {len(errors)} fold{'s'[: len(errors) > 1]}: {list(errors.values())[-1]}"
+            for (other, table), errors in results.failed.items()
+            if other == name and table in ORDER and errors
+        ]
+        rows.append(
+            [
+                name,
+                f"{sum(map(len, there.values()))} of {wanted}",
+                "; ".join(shares) or "all",
+                "; ".join(failures).replace("|", "/") or "none",
+            ]
+        )
+    return markdown(["", "folds", "training rows, if a share only", "failures"], rows)
+
+
+def settings() -> str:
+    """What each contestant is run with."""
+    return markdown(["method", "settings"], [[one.name, one.settings] for one in METHODS])
+
+
+# Beside what others have published
 
 
 def published_table(results: Results) -> str:
-    """Our folds beside other people's splits."""
+    """Our folds beside other people's splits, by the density score that they use."""
+    names = [
+        name for name in (NOW, BEFORE, "TabPFN v2") if any(n == name for n, _ in results.scores)
+    ]
     rows = []
     for table, theirs in PUBLISHED.items():
         cells = []
-        for name in (US, QUICK, BEFORE):
-            loglik, rmse = (
-                list(values(results, name, table, k).values()) for k in ("loglik", "rmse")
-            )
+        for name in names:
+            loglik, rmse = (pooled(results, name, table, key) for key in ("loglik", "rmse"))
             pair = (
-                "{} ({})".format(
-                    *(number(float(np.mean(v)), d) for v, d in ((loglik, ".2f"), (rmse, "#.3g")))
-                )
+                f"{number(np.mean(loglik), '.2f')} ({number(np.mean(rmse), '#.3g')})"
                 if loglik
                 else "–"
             )
             cells.append(pair)
         rows.append([table, *cells, *theirs])
     others = ("TabPFN v2 (a)", "best other", "NGBoost (b)", "deep ensembles (c)")
-    return markdown(["", US, QUICK, BEFORE, *(f"*published:* {name}" for name in others)], rows)
+    return markdown(["", *names, *(f"*published:* {name}" for name in others)], rows)
 
 
 def bde_table(results: Results, table: str) -> str:
@@ -218,44 +511,91 @@ def bde_table(results: Results, table: str) -> str:
         gaussian = "–" if nll is None else number(nll, ".3f")
         rows.append([f"*published:* {name}", number(rmse, "#.3g"), gaussian, "–", f"{seconds:,}"])
     for name in NAMES:
-        found = results.get((name, table), {}).get(0)
+        found = results.scores.get((name, table), {}).get(0)
         if found:
             nll, log_score = (
                 number(-found[k], ".3f") if k in found else "–"
                 for k in ("gaussian_loglik", "loglik")
             )
-            cells = [number(found["rmse"], "#.3g"), nll, log_score, f"{found['seconds']:.0f}"]
-            rows.append([name, *cells])
+            seconds = f"{found['fit_seconds']:.0f}"
+            rows.append([name, number(found["rmse"], "#.3g"), nll, log_score, seconds])
     return markdown([table, "RMSE", "Gaussian NLL", "NLL of the whole distribution", "s"], rows)
 
 
-def progress(results: Results, tables: Sequence[str]) -> str:
-    """How much of the league is measured, in a sentence."""
-    counts = {name: sum(len(results.get((name, t), ())) for t in tables) for name in NAMES}
-    listed = ", ".join(f"{name} {count}" for name, count in counts.items())
-    return f"Folds measured so far, of {ALL_FOLDS} (a Gaussian process fits 80 of them): {listed}."
+# The page
 
 
-def tables_of_the_page(results: Results, order: Sequence[str]) -> str:
+def text_of_page(results: Results) -> str:
     """All that is measured, as Markdown."""
-    measured = {table for _, table in results}
-    tables = [name for name in order if name in measured and not name.endswith("(BDE)")]
-    parts = [progress(results, tables)]
-    for score, better in ((LOGLIK, "higher"), (CRPS, "lower"), (RMSE, "lower")):
-        parts += [f"### {score.title} ({better} is better)", score_table(results, tables, score)]
-        parts.append(verdict(results, tables, score))
-    parts += ["### Coverage", coverage_table(results, tables)]
-    parts += ["### Seconds, from a busy machine", seconds_table(results, tables)]
+    parts = ["### Where we lose", losses(results)]
+    parts += ["### In short", short(results), "![CRPS of every contestant over ours](league.png)"]
+    for score in SCORES:
+        parts += [f"### {score.title}, over all tables", summary(results, score)]
+    changed = before_and_after(results)
+    parts += ["### Before and after", changed] if changed else []
+    parts += ["### Calibration, time and size", cost_table(results)]
+    parts += ["### What is measured, and what is not", progress(results)]
+    for score in SCORES:
+        better = "higher" if score.sign > 0 else "lower"
+        parts += [f"### {score.title}, table by table ({better} is better)"]
+        parts.append(score_table(results, score))
+    parts += ["### Coverage", coverage_table(results)]
     parts += ["### Beside published figures, from other splits", published_table(results)]
     parts.append("### Airfoil and bike as BDE splits them")
     parts += [bde_table(results, name) for name in PUBLISHED_BDE]
     return "\n\n".join(part for part in parts if part)
 
 
-def write(page: Path, folder: Path, order: Sequence[str]) -> None:
-    """Put the tables between the marks of the page."""
-    text = tables_of_the_page(read(folder), order)
-    start, mark, rest = page.read_text().partition("<!-- league -->\n")
-    _, _, end = rest.partition("<!-- end -->\n")
-    page.write_text(f"{start}{mark}{text}\n<!-- end -->\n{end}")
-    print(text)
+def picture(results: Results, path: Path) -> None:
+    """CRPS of every contestant over ours, a dot a table; left of the line is better than we."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    ratios: dict[str, list[float]] = {}
+    for peer in (*PEERS, *((BEFORE,) if results.ours == NOW else ())):
+        found = [compared(results, peer, table, CRPS) for table in ORDER]
+        known = [standing.ratio for standing in found if standing is not None]
+        if known:
+            ratios[peer] = known
+    listed = sorted(ratios, key=lambda name: np.mean(np.log(ratios[name])), reverse=True)
+    figure, axes = pyplot.subplots(figsize=(8, 0.36 * len(listed) + 1.2), layout="constrained")
+    for height, name in enumerate(listed):
+        values = np.array(ratios[name])
+        colours = np.where(values < 1, "#c2410c", "#64748b")
+        axes.scatter(values, np.full(len(values), height), s=22, c=colours, alpha=0.6, lw=0)
+        middle = float(np.exp(np.mean(np.log(values))))
+        axes.scatter(middle, height, s=70, marker="D", facecolor="white", edgecolor="black")
+    axes.axvline(1, color="black", lw=1)
+    axes.set_xscale("log")
+    ticks = [0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20]
+    low, high = (f(value for of in ratios.values() for value in of) for f in (min, max))
+    axes.set_xticks([tick for tick in ticks if low / 1.3 <= tick <= high * 1.3])
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.minorticks_off()
+    axes.set_yticks(range(len(listed)), listed)
+    axes.set_xlabel(f"CRPS over that of {results.ours}, one dot a table; diamond: geometric mean")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def fill(path: Path, mark: str, text: str) -> bool:
+    """Put text between the marks of a page; False if it has none."""
+    start, opening, rest = path.read_text().partition(f"<!-- {mark} -->\n")
+    _, closing, end = rest.partition(f"<!-- end of {mark} -->\n")
+    if not closing:
+        return False
+    path.write_text(f"{start}{opening}{text}\n{closing}{end}")
+    return True
+
+
+def write(folder: Path, docs: Path, readme: Path) -> None:
+    """The page, its picture and the short table."""
+    results = read(folder)
+    fill(docs / "league.md", "league", text_of_page(results))
+    fill(docs / "league.md", "settings", settings())
+    fill(readme, "league", short(results))
+    picture(results, docs / "league.png")
+    print(short(results), losses(results), sep="\n\n")

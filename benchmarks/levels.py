@@ -46,7 +46,9 @@ def scores(frame: pl.DataFrame, target: str, few: int, supervised: bool, seed: i
     test, train = np.sort(order[: len(y) // 4]), np.sort(order[len(y) // 4 :])
     encoder = TableEncoder(max_categories=few)
     known = encoder.fit_transform(X[train], y[train] if supervised else None)
-    model = MVERegressor(n_members=2, reg_mean=1e-3, reg_var=1e-2, random_state=seed)
+    model = MVERegressor(
+        strategy="warmup", n_members=2, reg_mean=1e-3, reg_var=1e-2, random_state=seed
+    )
     dist = model.fit(known, y[train]).predict_dist(encoder.transform(X[test]))
     return [float(metrics.crps(y[test], dist)), -float(metrics.nll(y[test], dist))]
 

@@ -97,7 +97,9 @@ def resident() -> dict[str, float]:
 def grown(kind: str, rows: int) -> tuple[float, float]:
     """In a fresh process: megabytes by which a fit of two epochs raises the peak, and seconds."""
     warm = np.random.default_rng(1).standard_normal((100, 2))  # loads what every fit needs
-    model = MVERegressor(warmup_epochs=1, epochs=1, random_state=0).fit(warm, warm[:, 0])
+    model = MVERegressor(strategy="warmup", warmup_epochs=1, epochs=1, random_state=0).fit(
+        warm, warm[:, 0]
+    )
     X = KINDS[kind][1](rows)
     y = np.random.default_rng(2).standard_normal(rows)
     Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here

@@ -4,7 +4,7 @@
 
 Ensembles of the paper's network on 13 columns; all in one process and in turn. onnxruntime gets
 the exported graph, which computes in float64 (mvenet: float32), PyTorch the same networks in
-float32 (if it is installed), and both as many threads. Then what ``MVERegressorCV()`` finds. Of a
+float32 (if it is installed), and both as many threads. Then what ``AutoRegressor()`` finds. Of a
 busy machine the time that the process had a core says more than the clock: it is told as well.
 """
 
@@ -20,7 +20,8 @@ import numpy as np
 import onnxruntime
 
 import mvenet.onnx
-from mvenet import MVERegressor, MVERegressorCV, fleet
+from mvenet import AutoRegressor, MVERegressor
+from mvenet._utils.machine import effective_threads
 
 INPUTS = 13
 PIECE = 8192  # rows that the others are given at once: whole, they need kilobytes a row
@@ -35,7 +36,8 @@ def table(n: int = 500) -> tuple[np.ndarray, np.ndarray]:
 
 def fitted(members: int) -> MVERegressor:
     """An ensemble; how good it is does not matter here."""
-    model = MVERegressor(n_members=members, epochs=3, warmup_epochs=3, random_state=0)
+    settings = {"strategy": "warmup", "epochs": 3, "warmup_epochs": 3, "random_state": 0}
+    model = MVERegressor(n_members=members, **settings)
     return model.fit(*table())
 
 
@@ -58,7 +60,7 @@ def in_torch(model: MVERegressor, threads: int) -> Callable[[np.ndarray], object
     from mvenet.torch import from_engine
 
     torch.set_num_threads(threads)
-    modules = [module.float() for module in from_engine(model).networks_]
+    modules = [module.float() for module in from_engine(model).model_.networks]
 
     def moments(X: np.ndarray) -> object:
         with torch.inference_mode():
@@ -112,7 +114,7 @@ def latency(members: int, few: np.ndarray, threads: int) -> None:
         X = np.ascontiguousarray(few[:n])
         calls = {
             "predict": lambda X=X: model.predict(X, return_std=True),
-            "engine": lambda X=X: model.networks_.moments(X),
+            "engine": lambda X=X: model.model_.networks.moments(X),
             "onnxruntime": lambda X=X: onnx.run(["mean", "std"], {"X": X}),
         }
         if torch:
@@ -141,7 +143,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--only-rows", action="store_true", help="leave out one row and a hundred")
     options = parser.parse_args()
-    threads, rows = fleet.effective_threads(None), options.rows
+    threads, rows = effective_threads(None), options.rows
     rng = np.random.default_rng(1)
     if not options.only_rows:
         few = rng.standard_normal((100, INPUTS), dtype=np.float32)
@@ -172,7 +174,7 @@ def main() -> None:
     }
     throughput("40 networks, a tenth", calls, len(some[1]))
     for n in (500, 5000):
-        best = MVERegressorCV(random_state=0).fit(*table(n))
+        best = AutoRegressor(random_state=0).fit(*table(n))
         calls = {"mean, std": lambda m=best: m.predict(some[0], return_std=True)}
         throughput(f"CV(), {n} rows: a tenth", calls, len(some[1]))
 

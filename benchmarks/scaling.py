@@ -20,11 +20,12 @@ from pathlib import Path
 
 import numpy as np
 
-from mvenet import fleet
+from mvenet._training import fleet
+from mvenet._utils.machine import effective_threads
 from mvenet.recipes import Architecture, Stage, Training
 
 INPUTS = 13
-THREADS = fleet.effective_threads(None)
+THREADS = effective_threads(None)
 
 
 def train(rows: int, networks: int, epochs: int, hidden: tuple[int, ...], threads: int) -> float:

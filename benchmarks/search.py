@@ -18,7 +18,7 @@ import records
 from sklearn.model_selection import KFold
 
 from mvenet import MVERegressorCV, datasets, metrics
-from mvenet._estimator import fit_together
+from mvenet._estimators.base import fit_together
 
 RESULTS = Path(__file__).with_name("search.csv")
 SETS = ("yacht", "boston", "energy", "concrete", "wine_red", "kin8nm", "protein")
@@ -53,7 +53,7 @@ def measure(name: str, fold: int, arms: list[str]) -> list[dict[str, object]]:
             -metrics.nll(y, dist),
             metrics.rmse(y, dist),
             metrics.coverage(y, dist, nominal=0.9),
-            model.scale_,
+            model.model_.scale,
             model.best_reg_mean_,
             model.best_reg_var_,
         )

@@ -21,9 +21,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from sklearn.model_selection import KFold
 
-from mvenet import MVERegressorCV, _engine, datasets, recipes
-from mvenet._estimator import described
-from mvenet._plan import Plan, estimate
+from mvenet import AutoRegressor, MVERegressorCV, _engine, datasets, recipes
+from mvenet._estimators.base import described
+from mvenet._training.plan import Plan, estimate
 
 HERE = Path(__file__).parent
 
@@ -104,7 +104,7 @@ def paper_search(python: str | None, repeats: int, clock: Clock) -> None:
 
 
 def default_search(sizes: list[str], repeats: int) -> None:
-    """What a user of MVERegressorCV() waits for, keeps on disk and gets a second."""
+    """What a user of AutoRegressor() waits for, keeps on disk and gets a second."""
     for size in sizes:
         n, d = (int(part) for part in size.split("x"))
         rng = np.random.default_rng(0)
@@ -113,7 +113,7 @@ def default_search(sizes: list[str], repeats: int) -> None:
         seconds, megabytes, rates = [], [], []
         for repeat in range(repeats if n < 20_000 else 1):
             start = time.perf_counter()
-            model = MVERegressorCV(random_state=repeat).fit(X, y)
+            model = AutoRegressor(random_state=repeat).fit(X, y)
             seconds.append(time.perf_counter() - start)
             with TemporaryDirectory() as folder:
                 model.save(f"{folder}/model.mve")
@@ -123,7 +123,7 @@ def default_search(sizes: list[str], repeats: int) -> None:
             model.predict(new, return_std=True)
             rates.append(len(new) / (time.perf_counter() - start))
         print(
-            f"MVERegressorCV() on {n:,} x {d}: {told(seconds)} s, {model.n_steps_:,} steps; "
+            f"AutoRegressor() on {n:,} x {d}: {told(seconds)} s, {model.n_steps_:,} steps; "
             f"file {told(megabytes)} MB; {told(rates, 0)} rows predicted a second",
             flush=True,
         )

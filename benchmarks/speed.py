@@ -17,8 +17,11 @@ import time
 from pathlib import Path
 
 import numpy as np
+from peak import fma_peak
 
-from mvenet import MVERegressor, _engine, fleet
+from mvenet import MVERegressor, _engine
+from mvenet._training import fleet
+from mvenet._utils.machine import effective_threads
 from mvenet.recipes import Architecture, Stage, Training
 
 HERE = Path(__file__).parent
@@ -115,13 +118,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0, help="length of one measurement")
     arguments = parser.parse_args()
-    threads = fleet.effective_threads(None)
+    threads = effective_threads(None)
     times: dict[str, list[float]] = {}
     peaks, shares = [], []
     for repeat in range(arguments.repeats):
         flops = FLOPS_PER_ROW * ROWS / -(-ROWS // BATCH)  # a mean step: the last batch is short
         for _ in range(5):  # close together, so that both meet the same neighbours
-            peak = _engine.fma_peak(arguments.seconds / 10)
+            peak = fma_peak(arguments.seconds / 10)
             one = joint(1, 1, arguments.seconds / 10)
             peaks.append(peak)
             shares.append(flops / one / peak)

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import textwrap
 from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).with_name("api.md")
 TORCH_PAGE = Path(__file__).with_name("api-torch.md")  # made where PyTorch is
 MODULES = {
-    "mvenet": ["MVERegressor", "MVERegressorCV", "CalibratedRegressor", "Normal", "NormalMixture"],
+    "mvenet": [
+        *("MVERegressor", "AutoRegressor", "MVERegressorCV", "CalibratedRegressor"),
+        *("Normal", "NormalMixture", "LogNormalMixture"),
+    ],
+    "mvenet.distributions": ["Distribution"],
     "mvenet.recipes": ["PAPER", "DEFAULT"],
-    "mvenet.comparison": ["compare_strategies", "strategy_arms", "plan_comparison", "Comparison"],
+    "mvenet.comparison": [
+        "compare_strategies",
+        "strategy_arms",
+        "plan_comparison",
+        "Comparison",
+        "Plan",
+    ],
     "mvenet.metrics": None,
     "mvenet.predictive": None,
     "mvenet.plots": None,
@@ -50,14 +61,14 @@ def entry(thing: Any, name: str, level: int) -> list[str]:
     text = inspect.getdoc(thing) or ""
     lines = [f"{'#' * level} {name}", ""]
     if callable(thing):
-        lines += ["```text", signature(thing, name), "```", ""]
+        lines += ["```text", _wrapped(signature(thing, name), "    "), "```", ""]
     lines += ["```text", text, "```", ""]
     if inspect.isclass(thing):
         for method, member in documented(thing):
             function = member.fget if isinstance(member, property) else member
             call = method if isinstance(member, property) else signature(function, method)
             summary = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ")
-            lines.append(f"- `.{call}`: {summary}")
+            lines.append(_wrapped(f"- `.{call}`: {summary}", "  "))
         lines.append("")
     return lines
 
@@ -81,6 +92,10 @@ def page(modules: dict[str, Any] = MODULES) -> str:
             else:
                 lines += [f"### {name}", "", "```text", *_mapping(thing), "```", ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _wrapped(line: str, indent: str) -> str:
+    return textwrap.fill(line, 118, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _mapping(thing: Any) -> list[str]:

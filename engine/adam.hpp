@@ -9,19 +9,19 @@
 
 namespace mvenet::MVENET_ISA {
 
-constexpr double adam_beta1 = 0.9, adam_epsilon = 1e-7;
+constexpr double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-7;
 
 class StepSize {
 public:
-    StepSize(const Stage& stage, double beta2, std::int64_t steps)
-        : rate_(stage.learning_rate), schedule_(stage.schedule), beta2_(beta2), steps_(steps) {}
+    StepSize(const Stage& stage, std::int64_t steps)
+        : rate_(stage.learning_rate), schedule_(stage.schedule), steps_(steps) {}
 
     // learning rate of the next step, times the correction for moments that started at zero
     double next() {
         const double rate = rate_ * part();
         ++step_;
         power1_ *= adam_beta1;
-        power2_ *= beta2_;
+        power2_ *= adam_beta2;
         return rate * __builtin_sqrt(1 - power2_) / (1 - power1_);
     }
 
@@ -46,7 +46,6 @@ private:
 
     double rate_;
     Schedule schedule_;
-    double beta2_;
     std::int64_t steps_, step_ = 0;
     double power1_ = 1, power2_ = 1;
 };
@@ -54,9 +53,9 @@ private:
 // n parameters with one penalty: the gradient of penalty * w^2 is 2 * penalty * w.
 template <class T>
 MVENET_INLINE void adam(T* w, const T* gradient, T* moment1, T* moment2, std::ptrdiff_t n,
-                        T penalty, T clip, T step, double beta2) {
+                        T penalty, T clip, T step) {
     constexpr T b1 = T(adam_beta1), c1 = T(1 - adam_beta1);
-    const T b2 = T(beta2), c2 = T(1 - beta2);
+    constexpr T b2 = T(adam_beta2), c2 = T(1 - adam_beta2);
     for (std::ptrdiff_t i = 0; i < n; i += lanes<T>) {
         const Vec<T> old = load<T>(w + i);
         Vec<T> g = load<T>(gradient + i) + T(2) * penalty * old;

@@ -1,6 +1,8 @@
-// The Python face of the engine: arrays in, arrays out. The arguments come from mvenet.fleet, which
-// has validated what users gave; what is checked here again is only what could touch foreign
-// memory.
+// The Python face of the engine: arrays in, arrays out.
+//
+// Whoever calls has validated what users gave, with words for them. But some arrays come from files
+// of unknown origin: whatever could touch foreign memory, run for ever or end the process is
+// checked here, or where it is read (trees.hpp).
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -9,17 +11,25 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <tuple>
 
+#if __has_include(<unistd.h>)
+#include <unistd.h>
+#endif
+
+#include "ensemble.hpp"
 #include "fleet.hpp"
 #include "lines.hpp"
-#include "parts.hpp"
+#include "threads.hpp"
 #include "trees.hpp"
 
 namespace nb = nanobind;
@@ -70,6 +80,13 @@ const Kernels& chosen() {
     throw std::invalid_argument(message + "; unset MVENET_SIMD or set it to one of these.");
 }
 
+template <class T> const KernelsFor<T>& of_type(const Kernels& kernels) {
+    if constexpr (sizeof(T) == 4)
+        return kernels.single;
+    else
+        return kernels.precise;
+}
+
 using Names = std::vector<std::string>;
 #define MVENET_SECOND(id, name) name,
 const Names activations{MVENET_ACTIVATIONS(MVENET_SECOND)};
@@ -87,6 +104,22 @@ template <class E> E from_name(const char* kind, const std::string& name, const 
     throw std::invalid_argument(std::string(kind) + "=" + name + " is not one of " + all);
 }
 
+// Of what int numbers: such that none of their products that the engine forms leaves its type.
+constexpr std::size_t most_columns = std::size_t(1) << 24;
+constexpr std::int64_t most_counted = 0x7fffffff;  // rows, epochs
+
+void check_columns(std::size_t columns) {
+    if (columns > most_columns)
+        throw std::invalid_argument("more than " + std::to_string(most_columns) + " columns");
+}
+
+int check_threads(int threads) {
+    constexpr int most = 1024;
+    if (threads < 1)
+        throw std::invalid_argument("threads=" + std::to_string(threads) + " must be at least 1");
+    return std::min(threads, most);
+}
+
 // Plan with the sizes it points to.
 struct Settings {
     std::vector<int> mean_sizes, variance_sizes;
@@ -95,11 +128,15 @@ struct Settings {
     Settings(std::size_t columns, std::vector<int> mean, std::vector<int> variance,
              const std::string& activation)
         : mean_sizes(std::move(mean)), variance_sizes(std::move(variance)) {
+        check_columns(columns);
         for (const auto* sizes : {&mean_sizes, &variance_sizes}) {
             if (sizes->size() < 2 || sizes->back() != 1)
                 throw std::invalid_argument("a network needs at least one layer and one output");
             for (std::size_t i = 0; i < sizes->size(); ++i)
-                if ((*sizes)[i] < (i ? 1 : 0)) throw std::invalid_argument("a layer without units");
+                if ((*sizes)[i] < (i ? 1 : 0) || (i && (*sizes)[i] > most_units))
+                    throw std::invalid_argument("a layer has " + std::to_string((*sizes)[i]) +
+                                                " units, but must have 1 to " +
+                                                std::to_string(most_units));
             // a constant has no inputs
             if ((*sizes)[0] != 0 && std::size_t((*sizes)[0]) != columns)
                 throw std::invalid_argument("the networks' inputs are not the table's columns");
@@ -123,9 +160,46 @@ Table table_of(const Matrix& x) {
     const bool is_double = x.dtype() == nb::dtype<double>();
     if (!is_double && x.dtype() != nb::dtype<float>())
         throw std::invalid_argument("x must be float64 or float32");
+    check_columns(x.shape(1));
     return {x.data(),        is_double,   std::int64_t(x.shape(0)),
             int(x.shape(1)), x.stride(0), x.stride(1),
             nullptr,         nullptr};
+}
+
+// A MemoryError, with words.
+class NoMemory : public std::bad_alloc {
+public:
+    explicit NoMemory(std::string message) : message_(std::move(message)) {}
+    const char* what() const noexcept override { return message_.c_str(); }
+
+private:
+    std::string message_;
+};
+
+std::string with_commas(double n) {
+    std::string digits = std::to_string(std::uint64_t(std::min(n, 1e19)));
+    for (auto at = std::ptrdiff_t(digits.size()) - 3; at > 0; at -= 3)
+        digits.insert(std::size_t(at), ",");
+    return digits;
+}
+
+// Refuse networks that this machine's memory cannot hold, before any is trained: systems promise
+// more than they have, and end the process that asks for it.
+void check_memory(const std::vector<Job>& jobs, std::int64_t parameters, int threads,
+                  std::size_t number) {
+#ifdef _SC_PHYS_PAGES
+    // The result of each job; weights, gradients and two moments of those in work; the history.
+    const auto count = double(jobs.size());
+    double needed =
+        double(number) * double(parameters) * (count + 4 * std::min<double>(threads, count));
+    for (const Job& job : jobs) needed += 8.0 * double(job.stage.epochs);
+    const double there = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGE_SIZE));
+    if (needed > there)
+        throw NoMemory(std::to_string(jobs.size()) + " trainings of networks with " +
+                       with_commas(double(parameters)) + " parameters need " + with_commas(needed) +
+                       " bytes, but this machine has " + with_commas(there) +
+                       ": use fewer hidden units, members or penalties.");
+#endif
 }
 
 // An array that Python owns.
@@ -134,7 +208,8 @@ template <class T> struct Owned {
     std::vector<std::size_t> shape;
     explicit Owned(std::vector<std::size_t> shape_) : shape(std::move(shape_)) {
         std::size_t n = 1;
-        for (const std::size_t s : shape) n *= s;
+        for (const std::size_t s : shape)
+            if (__builtin_mul_overflow(n, s, &n)) throw std::bad_array_new_length();
         memory = std::make_unique_for_overwrite<T[]>(n);  // pages that nobody writes cost nothing
     }
     T* data() { return memory.get(); }
@@ -148,7 +223,8 @@ template <class T> struct Owned {
 using Rows64 = Vector<std::int64_t>;
 
 void check_rows(const Rows64& rows, std::int64_t n) {
-    if (rows.shape(0) > 0x7fffffff) throw std::invalid_argument("more than 2^31 rows");
+    if (std::int64_t(rows.shape(0)) > most_counted)
+        throw std::invalid_argument("more than 2^31 rows");
     for (std::size_t i = 0; i < rows.shape(0); ++i)
         if (rows.data()[i] < 0 || rows.data()[i] >= n)
             throw std::invalid_argument("a subset names a row that the table does not have");
@@ -186,9 +262,9 @@ private:
 template <class T>
 nb::dict train_as(const Settings& settings, const Table& table,
                   const std::vector<std::pair<Rows64, Rows64>>& rows, const std::vector<Job>& jobs,
-                  const nb::object& starts, double input_bound, int threads, bool record,
-                  const nb::object& progress) {
+                  double input_bound, int threads, bool record, const nb::object& progress) {
     const std::int64_t parameters = settings.parameters();
+    check_memory(jobs, parameters, threads, sizeof(T));
     const std::size_t n_jobs = jobs.size(), n_subsets = rows.size();
     const auto columns = std::size_t(table.columns);
     Owned<T> theta({n_jobs, std::size_t(parameters)});
@@ -214,14 +290,8 @@ nb::dict train_as(const Settings& settings, const Table& table,
                            record ? history.data() + 2 * at : nullptr, &outcomes[j]});
         at += std::size_t(jobs[j].stage.epochs);
     }
-    if (!starts.is_none()) {
-        const auto given = nb::cast<Square<T>>(starts);
-        if (given.shape(0) != n_jobs || std::int64_t(given.shape(1)) != parameters)
-            throw std::invalid_argument("starts need a row of parameters for each job");
-        std::copy(given.data(), given.data() + given.size(), theta.data());
-    }
     Watcher watcher(progress);
-    const Kernels& kernels = chosen();
+    const KernelsFor<T>& kernels = of_type<T>(chosen());
     {
         const nb::gil_scoped_release unlocked;
         train_fleet<T>(kernels, settings.plan, table, subsets, jobs, scalings, results, parameters,
@@ -251,22 +321,23 @@ nb::dict train_as(const Settings& settings, const Table& table,
 nb::dict train(const Matrix& x, const Vector<double>& y,
                const std::optional<Vector<double>>& weight,
                const std::vector<std::pair<Rows64, Rows64>>& subsets, const std::vector<Job>& jobs,
-               const nb::object& starts, const std::vector<int>& mean_sizes,
-               const std::vector<int>& var_sizes, const std::string& activation, double input_bound,
-               const std::string& objective, double beta, std::int64_t batch_size,
-               double clip_value, double beta2, bool precise, int threads, bool record_history,
-               const nb::object& progress) {
+               const std::vector<int>& mean_sizes, const std::vector<int>& var_sizes,
+               const std::string& activation, double input_bound, const std::string& objective,
+               double beta, std::int64_t batch_size, double clip_value, bool precise, int threads,
+               bool record_history, const nb::object& progress) {
     Settings settings(x.shape(1), mean_sizes, var_sizes, activation);
     settings.plan.objective = from_name<Objective>("objective", objective, objectives);
     settings.plan.beta = beta;
-    settings.plan.beta2 = beta2;
     settings.plan.batch_size = batch_size;
     settings.plan.clip_value = clip_value;
     Table table = table_of(x);
     if (std::int64_t(y.shape(0)) != table.rows ||
         (weight && std::int64_t(weight->shape(0)) != table.rows))
         throw std::invalid_argument("x, y and weight differ in length");
-    if (batch_size < 1 || threads < 1) throw std::invalid_argument("batch_size and threads from 1");
+    threads = check_threads(threads);
+    if (batch_size < 1 || batch_size > most_counted)
+        throw std::invalid_argument("batch_size=" + std::to_string(batch_size) +
+                                    " must be 1 to 2^31 - 1");
     table.y = y.data();
     table.weight = weight ? weight->data() : nullptr;
     for (const auto& [rows, valid] : subsets) {
@@ -279,13 +350,13 @@ nb::dict train(const Matrix& x, const Vector<double>& y,
             throw std::invalid_argument("a job names a subset that does not exist");
         if (jobs[j].parent >= std::int64_t(j))
             throw std::invalid_argument("a job stands before its parent");
-        if (!jobs[j].stage.fresh && jobs[j].parent < 0 && starts.is_none())
-            throw std::invalid_argument("a job goes on from nothing");
-        if (jobs[j].stage.epochs < 0) throw std::invalid_argument("negative epochs");
+        const std::int64_t epochs = jobs[j].stage.epochs;
+        if (epochs < 0 || epochs > most_counted)
+            throw std::invalid_argument("epochs=" + std::to_string(epochs) +
+                                        " must be 0 to 2^31 - 1");
     }
     const auto as = precise ? train_as<double> : train_as<float>;
-    return as(settings, table, subsets, jobs, starts, input_bound, threads, record_history,
-              progress);
+    return as(settings, table, subsets, jobs, input_bound, threads, record_history, progress);
 }
 
 // Networks as arrays, checked to fit together.
@@ -325,6 +396,7 @@ Encoding encoding_of(const Steps& steps, const std::optional<Vector<double>>& la
                      const Table& table) {
     const auto& [center, scale, column, low, width, bound] = steps;
     const auto columns = std::size_t(table.columns), n = column.shape(0);
+    check_columns(n);
     if (center.shape(0) != columns || scale.shape(0) != columns || low.shape(0) != n ||
         width.shape(0) != n || (last && std::int64_t(last->shape(0)) != table.rows))
         throw std::invalid_argument("the steps do not fit the table");
@@ -340,8 +412,7 @@ nb::tuple predict(const Matrix& x, const Square<T>& parameters, const Square<dou
                   const Square<double>& x_scale, const Vector<double>& y_mean,
                   const Vector<double>& y_scale, const std::vector<int>& mean_sizes,
                   const std::vector<int>& var_sizes, const std::string& activation,
-                  double input_bound, int threads, bool deviations,
-                  const std::optional<Vector<double>>& weights, double factor,
+                  double input_bound, int threads, bool deviations, bool mixture, double factor,
                   const std::optional<Steps>& steps, const std::optional<Vector<double>>& last) {
     Table table = table_of(x);
     Encoding encoding;
@@ -357,26 +428,35 @@ nb::tuple predict(const Matrix& x, const Square<T>& parameters, const Square<dou
     const Arrays<T> arrays(settings, inputs, parameters, x_mean, x_scale, y_mean, y_scale,
                            input_bound);
     const std::size_t k = parameters.shape(0), n = x.shape(0);
-    if (threads < 1) throw std::invalid_argument("threads from 1");
-    if (weights && weights->shape(0) != k) throw std::invalid_argument("a weight for each network");
-    const std::vector<std::size_t> shape = weights ? std::vector{n} : std::vector{k, n};
+    threads = check_threads(threads);
+    const std::vector<std::size_t> shape = mixture ? std::vector{n} : std::vector{k, n};
     Owned<double> mean(shape), deviation(deviations ? shape : std::vector<std::size_t>{0});
-    const Kernels& kernels = chosen();
+    const KernelsFor<T>& kernels = of_type<T>(chosen());
     {
         const nb::gil_scoped_release unlocked;
-        predict_fleet<T>(kernels, settings.plan, table, arrays.ensemble(), threads,
-                         {mean.data(), deviations ? deviation.data() : nullptr,
-                          weights ? weights->data() : nullptr, factor});
+        predict_ensemble<T>(
+            kernels, settings.plan, table, arrays.ensemble(), threads,
+            {mean.data(), deviations ? deviation.data() : nullptr, mixture, factor});
     }
     return nb::make_tuple(mean.release(), deviations ? deviation.release() : nb::none());
 }
 
-nb::object predict_trees(const Matrix& x, const Vector<std::int16_t>& feature,
+template <class Feature>
+nb::object predict_trees(const Matrix& x, const Vector<Feature>& feature,
                          const Vector<float>& threshold, const Vector<std::int32_t>& right,
                          const Vector<std::int64_t>& starts, int threads) {
     const Table table = table_of(x);
-    const Forest forest{feature.data(), threshold.data(), right.data(), starts.data(),
-                        std::int64_t(starts.shape(0)) - 1};
+    threads = check_threads(threads);
+    const std::size_t nodes = feature.shape(0);
+    const std::int64_t trees = std::int64_t(starts.shape(0)) - 1;
+    if (threshold.shape(0) != nodes || right.shape(0) != nodes)
+        throw std::invalid_argument("a forest needs feature, threshold and right of each node");
+    if (trees < 1 || starts(0) < 0 || starts(std::size_t(trees)) > std::int64_t(nodes) ||
+        std::adjacent_find(starts.data(), starts.data() + trees + 1, std::greater_equal<>()) !=
+            starts.data() + trees + 1)
+        throw std::invalid_argument("a forest needs trees, one after the other");
+    const Forest<Feature> forest{feature.data(), threshold.data(), right.data(), starts.data(),
+                                 trees,          table.columns};
     Owned<double> mean({x.shape(0)});
     {
         const nb::gil_scoped_release unlocked;
@@ -390,6 +470,7 @@ nb::object predict_process(const Matrix& x, const Vector<double>& center,
                            const Vector<double>& weights, const Vector<double>& polynomial,
                            const Vector<double>& slope, double intercept, int threads) {
     const Table table = table_of(x);
+    threads = check_threads(threads);
     const std::size_t d = x.shape(1), m = weights.shape(0), longest = 16;
     if (center.shape(0) != d || scale.shape(0) != d || slope.shape(0) != d ||
         points.shape(0) != d || points.shape(1) != m || polynomial.shape(0) != 3)
@@ -449,15 +530,14 @@ nb::bytes side_by_side(const nb::bytes& left, const nb::bytes& right, char separ
     return made;
 }
 
-Job make_job(const std::string& mode, std::int64_t subset, std::int64_t parent, bool started,
-             std::uint64_t seed, std::int64_t epochs, double learning_rate,
-             const std::string& schedule, double reg_mean, double reg_var, bool init_var_bias,
-             std::int64_t patience) {
+Job make_job(const std::string& mode, std::int64_t subset, std::int64_t parent, std::uint64_t seed,
+             std::int64_t epochs, double learning_rate, const std::string& schedule,
+             double reg_mean, double reg_var, bool init_var_bias, std::int64_t patience) {
     Job job;
     job.subset = subset;
     job.parent = parent;
     job.stage.mode = from_name<Mode>("mode", mode, modes);
-    job.stage.fresh = parent < 0 && !started;
+    job.stage.fresh = parent < 0;
     job.stage.init_var_bias = init_var_bias;
     job.stage.schedule = from_name<Schedule>("schedule", schedule, schedules);
     job.stage.seed = seed;
@@ -474,25 +554,27 @@ Job make_job(const std::string& mode, std::int64_t subset, std::int64_t parent, 
 
 NB_MODULE(_engine, m) {
     using namespace mvenet;
-    m.doc() = "The native engine of mvenet; mvenet.fleet is its only caller.";
+    m.doc() = "The native engine of mvenet: it knows arrays only.";
     nb::class_<Job>(m, "Job", "One stage of one network on one subset of the rows.")
-        .def(nb::new_(&make_job), nb::kw_only(), "mode"_a, "subset"_a, "parent"_a, "started"_a,
-             "seed"_a, "epochs"_a, "learning_rate"_a, "schedule"_a, "reg_mean"_a, "reg_var"_a,
+        .def(nb::new_(&make_job), nb::kw_only(), "mode"_a, "subset"_a, "parent"_a, "seed"_a,
+             "epochs"_a, "learning_rate"_a, "schedule"_a, "reg_mean"_a, "reg_var"_a,
              "init_var_bias"_a, "patience"_a);
     m.def("train", &train, nb::kw_only(), "x"_a, "y"_a, "weight"_a.none(), "subsets"_a, "jobs"_a,
-          "starts"_a.none(), "mean_sizes"_a, "var_sizes"_a, "activation"_a, "input_bound"_a,
-          "objective"_a, "beta"_a, "batch_size"_a, "clip_value"_a, "beta2"_a, "precise"_a,
-          "threads"_a, "record_history"_a, "progress"_a.none());
+          "mean_sizes"_a, "var_sizes"_a, "activation"_a, "input_bound"_a, "objective"_a, "beta"_a,
+          "batch_size"_a, "clip_value"_a, "precise"_a, "threads"_a, "record_history"_a,
+          "progress"_a.none());
     m.def("predict", &predict<float>, nb::kw_only(), "x"_a, "parameters"_a.noconvert(), "x_mean"_a,
           "x_scale"_a, "y_mean"_a, "y_scale"_a, "mean_sizes"_a, "var_sizes"_a, "activation"_a,
-          "input_bound"_a, "threads"_a, "deviations"_a, "weights"_a.none(), "factor"_a,
-          "steps"_a.none(), "last"_a.none());
+          "input_bound"_a, "threads"_a, "deviations"_a, "mixture"_a, "factor"_a, "steps"_a.none(),
+          "last"_a.none());
     m.def("predict", &predict<double>, nb::kw_only(), "x"_a, "parameters"_a.noconvert(), "x_mean"_a,
           "x_scale"_a, "y_mean"_a, "y_scale"_a, "mean_sizes"_a, "var_sizes"_a, "activation"_a,
-          "input_bound"_a, "threads"_a, "deviations"_a, "weights"_a.none(), "factor"_a,
-          "steps"_a.none(), "last"_a.none());
-    m.def("predict_trees", &predict_trees, nb::kw_only(), "x"_a, "feature"_a, "threshold"_a,
-          "right"_a, "starts"_a, "threads"_a);
+          "input_bound"_a, "threads"_a, "deviations"_a, "mixture"_a, "factor"_a, "steps"_a.none(),
+          "last"_a.none());
+    m.def("predict_trees", &predict_trees<std::int16_t>, nb::kw_only(), "x"_a,
+          "feature"_a.noconvert(), "threshold"_a, "right"_a, "starts"_a, "threads"_a);
+    m.def("predict_trees", &predict_trees<std::int32_t>, nb::kw_only(), "x"_a,
+          "feature"_a.noconvert(), "threshold"_a, "right"_a, "starts"_a, "threads"_a);
     m.def("predict_process", &predict_process, nb::kw_only(), "x"_a, "center"_a, "scale"_a,
           "points"_a, "weights"_a, "polynomial"_a, "slope"_a, "intercept"_a, "threads"_a);
     m.def("quantiles", &quantiles, nb::kw_only(), "means"_a, "stds"_a, "weights"_a, "mass"_a,
@@ -506,12 +588,4 @@ NB_MODULE(_engine, m) {
     m.def("schedules", [] { return schedules; }, "Names of the schedules of the learning rate.");
     m.def("instruction_sets", &instruction_sets, "What this processor can run, best first.");
     m.def("instruction_set", [] { return std::string(chosen().name); }, "What is used now.");
-    m.def(
-        "fma_peak",
-        [](double seconds) {
-            const Kernels& kernels = chosen();
-            const nb::gil_scoped_release unlocked;
-            return kernels.peak(seconds);
-        },
-        "seconds"_a = 0.3, "Fused multiply-adds of one core in FLOP/s, float32, measured now.");
 }

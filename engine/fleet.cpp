@@ -2,21 +2,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <condition_variable>
 #include <deque>
-#include <exception>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <queue>
-#include <thread>
 
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
 
 #include "crew.hpp"
+#include "threads.hpp"
 
 namespace mvenet {
 namespace {
@@ -308,46 +305,16 @@ double step_work(const Plan& plan, std::int64_t rows) {
     return work * double(std::min(plan.batch_size, rows));
 }
 
-// Run `work(i)` on n threads; the first exception is thrown again here after all have ended.
-template <class Work, class Wait> void on_threads(int n, Work work, Wait wait) {
-    std::exception_ptr failure;
-    std::mutex mutex;
-    std::vector<std::thread> threads;
-    const auto guarded = [&](int i) {
-        try {
-            work(i);
-        } catch (...) {
-            const std::lock_guard lock(mutex);
-            if (!failure) failure = std::current_exception();
-        }
-    };
-    try {
-        for (int i = 0; i < n; ++i) threads.emplace_back(guarded, i);
-    } catch (...) {
-        if (threads.empty()) guarded(0);  // no thread to be had: do it here
-    }
-    wait();
-    for (std::thread& thread : threads) thread.join();
-    if (failure) std::rethrow_exception(failure);
-}
-
-template <class T> const KernelsFor<T>& of_type(const Kernels& kernels) {
-    if constexpr (sizeof(T) == 4)
-        return kernels.single;
-    else
-        return kernels.precise;
-}
-
 }  // namespace
 
 template <class T>
-void train_fleet(const Kernels& kernels, const Plan& plan, const Table& table,
+void train_fleet(const KernelsFor<T>& kernels, const Plan& plan, const Table& table,
                  const std::vector<Subset>& subsets, const std::vector<Job>& jobs,
                  const std::vector<Scaling>& scalings, const std::vector<Result<T>>& results,
                  std::int64_t parameters, int threads, const Tick& tick) {
     std::atomic<bool> stop{false};
     std::atomic<std::int64_t> steps{0};
-    Library<T> library(of_type<T>(kernels), table, subsets, scalings, stop);
+    Library<T> library(kernels, table, subsets, scalings, stop);
     Queue queue(jobs, subsets);
     // A thread more for each million of multiply-adds: below that they would wait for each other.
     std::int64_t rows = 0;
@@ -371,142 +338,40 @@ void train_fleet(const Kernels& kernels, const Plan& plan, const Table& table,
         const auto data = library.borrow(std::size_t(job.subset));
         if (stop) return;
         *result.outcome =
-            of_type<T>(kernels).train(plan, job.stage, data->rows[0], data->rows[1],
-                                      result.parameters, result.history, {&stop, &steps, helpers});
+            kernels.train(plan, job.stage, data->rows[0], data->rows[1], result.parameters,
+                          result.history, {&stop, &steps, helpers});
+    };
+    const auto give_up = [&] {
+        stop = true;
+        workshop.stop();
     };
     const auto work = [&](int i) {
         try {
             workshop.work(std::size_t(i), run);
         } catch (...) {
-            stop = true;
-            workshop.stop();
+            give_up();
             throw;
         }
     };
-    const auto wait = [&] {
-        while (!queue.wait())
-            if (!tick(steps.load())) {
-                stop = true;
-                workshop.stop();
-                return;
-            }
+    const auto watch = [&](int started) {
+        if (started == 0) return work(0);  // no thread to be had: do it here
+        try {
+            while (!queue.wait())
+                if (!tick(steps.load())) return give_up();
+        } catch (...) {
+            give_up();
+            throw;
+        }
     };
-    on_threads(threads, work, wait);
+    on_threads(threads, work, watch);
     tick(steps.load());
 }
 
-namespace {
-
-// Mean and variance of what the networks say of some rows, one network after the other (West's
-// weighted form of Welford's sums). In units of the largest scale and counted from the first
-// network's mean, so that squares neither overflow nor vanish nor lose their digits.
-class Mixture {
-public:
-    Mixture(const Scaling* scalings, std::int64_t networks, const Answer& answer)
-        : scalings_(scalings), answer_(answer), origin_(*scalings[0].y_mean) {
-        for (std::int64_t k = 0; k < networks; ++k) unit_ = std::max(unit_, *scalings[k].y_scale);
-    }
-
-    void start(std::int64_t row, std::int64_t rows) {
-        start_ = row;
-        mean_.assign(std::size_t(rows), 0.0);
-        squares_.assign(std::size_t(rows), 0.0);
-        weights_.assign(std::size_t(rows), 0.0);
-    }
-    void add(std::int64_t network, std::int64_t row, int n, const double* mean,
-             const double* deviation) {
-        const Scaling& scaling = scalings_[network];
-        const double weight = answer_.weights[network];
-        if (!(weight > 0)) return;
-        const double shift = (*scaling.y_mean - origin_) / unit_;
-        const double stretch = *scaling.y_scale / unit_;
-        double* const total = weights_.data() + (row - start_);
-        double* const centre = mean_.data() + (row - start_);
-        double* const squares = squares_.data() + (row - start_);
-        for (int i = 0; i < n; ++i) {
-            const double value = shift + stretch * mean[i];
-            const double distance = value - centre[i];
-            total[i] += weight;
-            centre[i] += weight / total[i] * distance;
-            squares[i] += weight * distance * (value - centre[i]);
-            if (!deviation) continue;
-            const double noise = answer_.factor * stretch * deviation[i];
-            squares[i] += weight * noise * noise;
-        }
-    }
-    void finish() const {
-        for (std::size_t i = 0; i < mean_.size(); ++i) {
-            answer_.mean[start_ + std::int64_t(i)] = origin_ + unit_ * mean_[i];
-            if (!answer_.deviation) continue;
-            const double deviation = unit_ * std::sqrt(squares_[i] / weights_[i]);
-            answer_.deviation[start_ + std::int64_t(i)] =
-                std::max(deviation, std::numeric_limits<double>::min());
-        }
-    }
-
-private:
-    const Scaling* scalings_;
-    const Answer& answer_;
-    double origin_, unit_ = 0;
-    std::int64_t start_ = 0;
-    std::vector<double> mean_, squares_, weights_;
-};
-
-// Rows that are predicted at a time: so many that weights are read seldom, so few that the rows
-// stay in the cache and there is a piece for every thread.
-std::int64_t piece_of(const Table& table, int threads) {
-    const std::int64_t most =
-        std::clamp<std::int64_t>(65536 / std::max(table.columns, 1), 64, 1024);
-    const std::int64_t share = (table.rows / (4 * threads) + 31) / 32 * 32;
-    return std::clamp<std::int64_t>(share, 128, std::max<std::int64_t>(most, 128));
-}
-
-}  // namespace
-
-template <class T>
-void predict_fleet(const Kernels& kernels, const Plan& plan, const Table& table,
-                   const Ensemble<T>& networks, int threads, const Answer& answer) {
-    const std::int64_t piece = piece_of(table, threads);
-    const std::int64_t pieces = (table.rows + piece - 1) / piece;
-    std::atomic<std::int64_t> next{0};
-    const auto work = [&](int) {
-        Mixture mixture(networks.scalings, networks.size, answer);
-        auto tell = [&](std::int64_t k, std::int64_t row, int n, const double* mean,
-                        const double* deviation) {
-            if (answer.weights) return mixture.add(k, row, n, mean, deviation);
-            const Scaling& scaling = networks.scalings[k];
-            const std::int64_t at = k * table.rows + row;
-            for (int i = 0; i < n; ++i) {
-                answer.mean[at + i] = *scaling.y_mean + *scaling.y_scale * mean[i];
-                if (deviation) answer.deviation[at + i] = *scaling.y_scale * deviation[i];
-            }
-        };
-        using Tell = decltype(tell);
-        const Listener listener{[](void* context, std::int64_t k, std::int64_t row, int n,
-                                   const double* mean, const double* deviation) {
-                                    (*static_cast<Tell*>(context))(k, row, n, mean, deviation);
-                                },
-                                &tell, answer.deviation != nullptr};
-        for (std::int64_t i; (i = next.fetch_add(1)) < pieces;) {
-            const std::int64_t start = i * piece, rows = std::min(piece, table.rows - start);
-            if (answer.weights) mixture.start(start, rows);
-            of_type<T>(kernels).predict(plan, networks, table, start, rows, listener);
-            if (answer.weights) mixture.finish();
-        }
-    };
-    if (threads == 1 || pieces <= 1)
-        work(0);
-    else
-        on_threads(int(std::min<std::int64_t>(threads, pieces)), work, [] {});
-}
-
-#define MVENET_INSTANTIATE(T)                                                                     \
-    template void train_fleet<T>(const Kernels&, const Plan&, const Table&,                       \
-                                 const std::vector<Subset>&, const std::vector<Job>&,             \
-                                 const std::vector<Scaling>&, const std::vector<Result<T>>&,      \
-                                 std::int64_t, int, const Tick&);                                 \
-    template void predict_fleet<T>(const Kernels&, const Plan&, const Table&, const Ensemble<T>&, \
-                                   int, const Answer&);
+#define MVENET_INSTANTIATE(T)                                                                \
+    template void train_fleet<T>(const KernelsFor<T>&, const Plan&, const Table&,            \
+                                 const std::vector<Subset>&, const std::vector<Job>&,        \
+                                 const std::vector<Scaling>&, const std::vector<Result<T>>&, \
+                                 std::int64_t, int, const Tick&);
 MVENET_INSTANTIATE(float)
 MVENET_INSTANTIATE(double)
 

@@ -1,8 +1,7 @@
 // Many networks on a few threads.
 //
 // A fleet is a list of jobs; a job is one stage of one network on one subset of the rows. A job may
-// start from the result of another (its parent): that is how one warm-up serves many networks. Or
-// it goes on from parameters of an earlier fleet, which then stand where its result will be. Each
+// start from the result of another (its parent): that is how one warm-up serves many networks. Each
 // job is run from start to end by one thread, the longest first; threads for which no job is left
 // help with the others (crew.hpp). Nothing depends on how many threads there are or which jobs go
 // side by side.
@@ -39,22 +38,9 @@ template <class T> struct Result {
 using Tick = std::function<bool(std::int64_t)>;
 
 template <class T>
-void train_fleet(const Kernels& kernels, const Plan& plan, const Table& table,
+void train_fleet(const KernelsFor<T>& kernels, const Plan& plan, const Table& table,
                  const std::vector<Subset>& subsets, const std::vector<Job>& jobs,
                  const std::vector<Scaling>& scalings, const std::vector<Result<T>>& results,
                  std::int64_t parameters, int threads, const Tick& tick);
-
-// Where predictions go, in units of y. Of each network: mean[network][row]. Or, with weights, the
-// moments of the mixture: mean[row].
-struct Answer {
-    double* mean;
-    double* deviation;      // or null: not wanted
-    const double* weights;  // of the members, summing to one; or null: no mixture
-    double factor = 1;      // on every member's deviation, in a mixture
-};
-
-template <class T>
-void predict_fleet(const Kernels& kernels, const Plan& plan, const Table& table,
-                   const Ensemble<T>& networks, int threads, const Answer& answer);
 
 }  // namespace mvenet

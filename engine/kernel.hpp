@@ -1,10 +1,10 @@
 // What the two halves of the engine say to each other.
 //
 // The arithmetic (simd, mlp, objective, adam, trainer) is compiled once per instruction set, each
-// time in a namespace of its own; the rest (fleet, bindings) is compiled once. This header is all
-// that both sides see: plain structs of numbers and pointers, no code. Nothing here may pull in a
-// standard container, because an inline function compiled for AVX-512 could then be linked into the
-// baseline.
+// time in a namespace of its own; the rest (fleet, ensemble, bindings) is compiled once. This
+// header is all that both sides see: plain structs of numbers and pointers, no code. Nothing here
+// may pull in a standard container, because an inline function compiled for AVX-512 could then be
+// linked into the baseline.
 #pragma once
 
 #include <atomic>
@@ -48,7 +48,6 @@ struct Plan {
     double beta = 0.5;
     std::int64_t batch_size = 32;
     double clip_value = 5.0;  // infinity: no clipping
-    double beta2 = 0.999;     // decay of Adam's second moment
 };
 
 // One stage of one network.
@@ -65,9 +64,9 @@ struct Stage {
     double reg_var = 0.0;
 };
 
-// Inputs made of a table's columns (mvenet._steps): first each column, standardised and bent; then
-// for each step, a stretch of one column, which part of it lies below the row's value; then perhaps
-// one number more.
+// Inputs made of a table's columns (mvenet._models.piecewise): first each column, standardised and
+// bent; then for each step, a stretch of one column, which part of it lies below the row's value;
+// then perhaps one number more.
 struct Encoding {
     const double *center, *scale;  // of the columns
     double bound;
@@ -106,6 +105,7 @@ struct Scaling {
 // Standardised inputs and predictions are kept within a million standard deviations, so that
 // nothing overflows.
 constexpr double farthest = 1e6;
+constexpr int most_units = 65536;  // of a layer
 
 // Standardised rows, `stride` numbers apart and readable for 64 bytes past the end. Or, if there is
 // a table, rows of it that are standardised whenever they are needed, to the same numbers.
@@ -174,9 +174,9 @@ template <class T> struct KernelsFor {
                     std::int64_t n, const Listener&);
 };
 
-// A Gaussian process (mvenet._process). A row is read as z = (x - center) / scale; the points are
-// such rows, one column after the other, `stride` numbers apart, which is a multiple of any
-// vector's length: what is there beyond the last point weighs nothing.
+// A Gaussian process (mvenet._models.gaussian_process). A row is read as z = (x - center) / scale;
+// the points are such rows, one column after the other, `stride` numbers apart, which is a multiple
+// of any vector's length: what is there beyond the last point weighs nothing.
 struct Process {
     const double *center, *scale, *points, *weights, *slope;
     double polynomial[3], intercept;
@@ -197,7 +197,6 @@ struct Kernels {
                     double* out);
     // where the probability below (sign 1) or above (sign -1) is `mass`, a normal's at `probit`
     void (*quantiles)(const Mixtures&, double mass, double sign, double probit, double* out);
-    double (*peak)(double seconds);  // fused multiply-adds of this core, in FLOP/s, float32
 };
 
 const Kernels& kernels_baseline();

@@ -13,8 +13,7 @@ const Kernels& kernels_avx512() {
         {avx512::train<double>, avx512::measure, avx512::standardise<double>,
          avx512::predict<double>},
         avx512::predict_process,
-        avx512::quantiles,
-        avx512::peak};
+        avx512::quantiles};
     return kernels;
 }
 

@@ -18,8 +18,7 @@ const Kernels& kernels_baseline() {
                                      {baseline::train<double>, baseline::measure,
                                       baseline::standardise<double>, baseline::predict<double>},
                                      baseline::predict_process,
-                                     baseline::quantiles,
-                                     baseline::peak};
+                                     baseline::quantiles};
     return kernels;
 }
 

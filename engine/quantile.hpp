@@ -32,14 +32,15 @@ MVENET_INLINE void standard_normal(Vec<double> z, Vec<double>& below, Vec<double
     density = bell * 0.39894228040143267794;
 }
 
-// The mixtures of as many rows as a vector has lanes, in units of a power of two close to the
-// narrowest member's standard deviation: this loses no digit, and no scale of y is too large or
-// too small.
+// The mixtures of as many rows as a vector has lanes. Means and places are in units of y, so that
+// neither loses a digit; squares and derivatives are in units of powers of two, so that no scale of
+// y is too large or too small for them.
 class Mixture {
 public:
     Mixture(const Mixtures& all, Arena& arena)
         : all_(all), means_(arena.array<double>(all.members * lanes<double>)),
-          stds_(arena.array<double>(all.members * lanes<double>)) {}
+          stds_(arena.array<double>(all.members * lanes<double>)),
+          steepness_(arena.array<double>(all.members * lanes<double>)) {}
 
     // Those from `row` on; lanes past the last row get that once more.
     void read(std::int64_t row) {
@@ -53,13 +54,9 @@ public:
         Vec<double> narrowest = std(0);
         for (std::int64_t k = 1; k < all_.members; ++k)
             narrowest = std(k) < narrowest ? std(k) : narrowest;
-        constexpr std::int64_t exponent = std::int64_t(0x7ff) << 52;
-        constexpr double smallest = 2.2250738585072014e-308;  // whose exponent is not zero
-        unit_ = (Vec<double>)((IntVec<double>)at_least<double>(narrowest, smallest) & exponent);
-        for (std::int64_t k = 0; k < all_.members; ++k) {
-            store<double>(means_ + k * lanes<double>, within(mean(k) / unit_));
-            store<double>(stds_ + k * lanes<double>, within(std(k) / unit_));
-        }
+        unit_ = power_of_two(narrowest);
+        for (std::int64_t k = 0; k < all_.members; ++k)
+            store<double>(steepness_ + k * lanes<double>, unit_ / std(k));
     }
 
     // Where tail(x, sign) is `mass`, that of a normal at `probit`. Each lane goes its own way: by
@@ -67,38 +64,35 @@ public:
     // such a step leaves what is known of the place or does not come closer by half.
     Vec<double> quantile(double mass, double sign, double probit) const {
         using V = Vec<double>;
-        constexpr int most = 200;  // three or four are usual; bisection gains a factor 1e60
+        // Three or four steps are usual, and sixty bisections gain 18 digits. Where widths differ
+        // by more than that, halving the count of the numbers in between comes to an end in 64.
+        constexpr int usual = 60, most = usual + 64;
         constexpr double epsilon = 2.220446049250313e-16;
         // The quantile of a mixture lies between those of its members.
-        V low = splat<double>(__builtin_inf()), high = -low, centre{}, square{};
+        V low = splat<double>(__builtin_inf()), high = -low;
         for (std::int64_t k = 0; k < all_.members; ++k) {
             const V own = mean(k) + sign * probit * std(k);
             low = own < low ? own : low;
             high = own > high ? own : high;
-            centre += all_.weights[k] * mean(k);
         }
-        for (std::int64_t k = 0; k < all_.members; ++k) {
-            const V apart = mean(k) - centre;
-            square += all_.weights[k] * (std(k) * std(k) + apart * apart);
-        }
-        V x = centre + sign * probit * square_root<double>(square);
-        x = x < low ? low : x;
-        x = x > high ? high : x;
+        V x = guess(sign * probit);
+        x = x > low ? x : low;  // also if it is not a number
+        x = x < high ? x : high;
         V step = high - low;
-        IntVec<double> active = step > 1e-13;
+        IntVec<double> active = step > 1e-13 * unit_;
         for (int i = 0; i < most && any(active); ++i) {
             V reached{}, slope{}, bend{};
             for (std::int64_t k = 0; k < all_.members; ++k) {
                 constexpr double farthest = 40;  // nothing is left there, and nothing overflows
-                const V inverse = 1.0 / std(k);
                 const V z = at_most<double>(
-                    at_least<double>(sign * (x - mean(k)) * inverse, -farthest), farthest);
+                    at_least<double>(sign * (x - mean(k)) / std(k), -farthest), farthest);
                 V below, density;
                 standard_normal(z, below, density);
-                const V rise = all_.weights[k] * density * inverse;
+                const V steepness = load<double>(steepness_ + k * lanes<double>);
+                const V rise = all_.weights[k] * density * steepness;
                 reached += all_.weights[k] * below;
                 slope += rise;
-                bend -= rise * z * inverse;
+                bend -= rise * z * steepness;
             }
             const IntVec<double> beyond = sign * (reached - mass) > 0.0;
             low = active & ~beyond ? x : low;
@@ -106,27 +100,65 @@ public:
             const V first = slope / reached, second = bend / reached - first * first;
             const V off = logarithm<double>(larger<double>(reached / mass, splat<double>(1e-300)));
             const V halley = 2.0 * off * first / (2.0 * first * first - off * second);
-            const V near = x - sign * halley;
-            const IntVec<double> exact = absolute(reached - mass) <= 4 * epsilon * mass;
-            const IntVec<double> good =
-                (near >= low) & (near <= high) & (absolute(halley) <= 0.5 * absolute(step));
-            const V next = exact ? x : good ? near : 0.5 * low + 0.5 * high;
+            const V near = x - sign * unit_ * halley;
+            // A step that is lost beside x is an end only if it would have led there: on a plateau
+            // it is short though the place is far, and a member may be narrower than x has digits.
+            const IntVec<double> arrived =
+                (absolute(first * halley) >= 0.5 * absolute(off)) & (absolute(off) <= 1e-6);
+            const IntVec<double> good = (near >= low) & (near <= high) & ((near != x) | arrived) &
+                                        (absolute(unit_ * halley) <= 0.5 * absolute(step)) &
+                                        -std::int64_t(i < usual);
+            const V middle = i < usual ? 0.5 * low + 0.5 * high : between(low, high);
+            const V next = good ? near : middle;
+            active = active & (absolute(reached - mass) > 4 * epsilon * mass);
             step = active ? next - x : step;
             x = active ? next : x;
-            // A step of a millionth leaves an error of a millionth's cube; one of bisection not.
-            const V close = good ? splat<double>(1e-6) : splat<double>(1e-13);
-            active = active & (absolute(step) > close + 2 * epsilon * absolute(x));
+            // A step of a millionth leaves an error of a millionth's cube; one of bisection not,
+            // and what it leaves is told by the step only if the middle is that of the distance.
+            const V left = i < usual ? absolute(step) : high - low;
+            const V close = good ? 1e-6 * unit_ : 1e-13 * unit_ + 2 * epsilon * absolute(x);
+            active = active & (left > close);
         }
-        return unit_ * x;
+        return x;
     }
 
 private:
     Vec<double> mean(std::int64_t k) const { return load<double>(means_ + k * lanes<double>); }
     Vec<double> std(std::int64_t k) const { return load<double>(stds_ + k * lanes<double>); }
-    // Whose square is finite.
-    static Vec<double> within(Vec<double> v) {
-        return at_most<double>(at_least<double>(v, -1e150), 1e150);
+
+    // The quantile of the normal that has the mixture's mean and standard deviation.
+    Vec<double> guess(double z) const {
+        using V = Vec<double>;
+        const V origin = mean(0);
+        V widest = std(0), centre{}, square{};
+        for (std::int64_t k = 1; k < all_.members; ++k) {
+            widest = larger<double>(widest, std(k));
+            widest = larger<double>(widest, absolute(mean(k) - origin));
+        }
+        const V unit = power_of_two(widest), share = 1.0 / unit;
+        for (std::int64_t k = 0; k < all_.members; ++k)
+            centre += all_.weights[k] * ((mean(k) - origin) * share);
+        for (std::int64_t k = 0; k < all_.members; ++k) {
+            const V apart = (mean(k) - origin) * share - centre, own = std(k) * share;
+            square += all_.weights[k] * (own * own + apart * apart);
+        }
+        return origin + unit * (centre + z * square_root<double>(square));
     }
+
+    // The largest that is not above; of numbers so small that they have fewer digits, one above.
+    static Vec<double> power_of_two(Vec<double> v) {
+        constexpr std::int64_t exponent = std::int64_t(0x7ff) << 52;
+        constexpr double smallest = 2.2250738585072014e-308;
+        return (Vec<double>)((IntVec<double>)at_least<double>(v, smallest) & exponent);
+    }
+    // Halfway between two numbers if all that there are between them are counted.
+    static Vec<double> between(Vec<double> a, Vec<double> b) {
+        const IntVec<double> i = counted((IntVec<double>)a), j = counted((IntVec<double>)b);
+        return (Vec<double>)counted((i & j) + ((i ^ j) >> 1));
+    }
+    // The bits of a number as an integer that grows with it, and back.
+    static IntVec<double> counted(IntVec<double> bits) { return bits ^ ((bits >> 63) & largest); }
+    static constexpr std::int64_t largest = 0x7fffffffffffffff;
     static Vec<double> absolute(Vec<double> v) { return v < 0.0 ? -v : v; }
     static bool any(IntVec<double> flags) {
         std::int64_t all = 0;
@@ -136,6 +168,7 @@ private:
 
     const Mixtures& all_;
     double *means_, *stds_;
+    double* steepness_;  // of each member, of the narrowest's: one and less
     Vec<double> unit_;
 };
 

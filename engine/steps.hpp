@@ -185,7 +185,7 @@ private:
 
     const SteppedRows<T>& rows_;
     bool constant_;
-    int width_;
+    std::ptrdiff_t width_;
     T* bias_ = nullptr;   // [width]
     T* plain_ = nullptr;  // weights [plain][width]
     T* step_ = nullptr;   // [steps][2][width]: of the column's steps before it; its own

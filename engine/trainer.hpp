@@ -51,7 +51,7 @@ public:
         const std::int64_t n = train_.n;
         const std::int64_t batches = (n + plan_.batch_size - 1) / plan_.batch_size;
         const bool stops_early = stage_.patience > 0 && valid_.n > 0;
-        StepSize step_size(stage_, plan_.beta2, stage_.epochs * batches);
+        StepSize step_size(stage_, stage_.epochs * batches);
         Random random(stage_.seed,
                       stage_.mode == Mode::warmup ? Stream::warmup_batches : Stream::batches);
         std::int32_t* order = arena_.array<std::int32_t>(n);
@@ -281,8 +281,7 @@ private:
         const T clip = T(plan_.clip_value);
         const auto move = [&](T* parameter, const T* gradient, std::ptrdiff_t n, T its_penalty) {
             const std::ptrdiff_t at = parameter - net.parameter();
-            adam<T>(parameter, gradient, first + at, second + at, n, its_penalty, clip, step_size,
-                    plan_.beta2);
+            adam<T>(parameter, gradient, first + at, second + at, n, its_penalty, clip, step_size);
         };
         const std::ptrdiff_t from = part.from * layer.stride;
         move(layer.weight + from, layer.weight_gradient + from,

@@ -3,25 +3,45 @@
 // Trees lie one after the other, each depth first: the left child of a node is the next node, the
 // right one is named. A row goes left if its value, as float32, is at most the threshold. A leaf
 // has no feature, and its value stands in the threshold's place.
+//
+// A forest may come from a file of unknown origin. Every node is checked where it is read: to look
+// through all of them first would take longer than to predict a row.
 #pragma once
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <stdexcept>
 #include <vector>
 
-#include "fleet.hpp"
-#include "parts.hpp"
+#include "kernel.hpp"
+#include "threads.hpp"
 
 namespace mvenet {
 
-struct Forest {
-    const std::int16_t* feature;  // -1: a leaf
+// Two bytes are enough for the columns of most tables.
+template <class Feature> struct Forest {
+    const Feature* feature;  // -1: a leaf
     const float* threshold;
     const std::int32_t* right;   // counted from the tree's root
     const std::int64_t* starts;  // of each tree, and the end of the last
     std::int64_t trees;
+    std::int32_t columns;  // that there are
 };
+
+// Whether an inner node asks for a column that there is and leads on within its tree of `size`
+// nodes, so that no row ever comes back to it. Without branches, as it is asked of every node.
+template <class Feature>
+bool leads_on(const Forest<Feature>& forest, std::int64_t root, std::int64_t node,
+              std::int64_t size) {
+    const std::int64_t right = forest.right[root + node];
+    return bool(int(forest.feature[root + node] < forest.columns) & int(right > node + 1) &
+                int(right < size));
+}
+
+[[noreturn]] inline void refuse() {
+    throw std::invalid_argument("a tree asks for a column that is not there or leads nowhere");
+}
 
 constexpr int together = 8;  // rows that descend a tree side by side
 
@@ -35,9 +55,11 @@ struct Node {
 };
 
 // Without branches: whether a node is a leaf is as good as random.
-inline void unfold(const Forest& forest, std::int64_t tree, std::vector<Node>& nodes) {
+template <class Feature>
+void unfold(const Forest<Feature>& forest, std::int64_t tree, std::vector<Node>& nodes) {
     const std::int64_t root = forest.starts[tree], size = forest.starts[tree + 1] - root;
     nodes.resize(std::size_t(size));
+    std::int32_t wrong = 0;
     for (std::int64_t i = 0; i < size; ++i) {
         const std::int32_t f = forest.feature[root + i], leaf = f >> 31;  // all bits, or none
         const auto threshold = std::bit_cast<std::int32_t>(forest.threshold[root + i]);
@@ -45,7 +67,9 @@ inline void unfold(const Forest& forest, std::int64_t tree, std::vector<Node>& n
         nodes[std::size_t(i)] = {std::bit_cast<float>(threshold | leaf),  // all bits: not a number
                                  std::uint32_t((f & ~leaf) * together),
                                  skip * std::int64_t(sizeof(Node))};
+        wrong |= ~leaf & -std::int32_t(!leads_on(forest, root, i, size));
     }
+    if (wrong) refuse();
 }
 
 // Where in a tree rows end, side by side: each waits for memory at every node, and the others do
@@ -70,19 +94,26 @@ inline void descend(const Node* nodes, const float* x, std::int64_t* leaves) {
 }
 
 // The same for one row, of a tree that is not worth unfolding for it.
-inline std::int64_t follow(const Forest& forest, std::int64_t root, const float* x) {
+template <class Feature>
+std::int64_t follow(const Forest<Feature>& forest, std::int64_t root, std::int64_t size,
+                    const float* x) {
     std::int64_t node = 0;
-    for (int f; (f = forest.feature[root + node]) >= 0;)
+    for (int f; (f = forest.feature[root + node]) >= 0;) {
+        if (!leads_on(forest, root, node, size)) refuse();
         node =
             x[f * together] <= forest.threshold[root + node] ? node + 1 : forest.right[root + node];
+    }
     return node;
 }
 
 // Rows from `begin` to `end`: tree by tree over some rows, so that a tree stays in the cache.
-inline void predict_rows(const Forest& forest, const Table& table, std::int64_t begin,
-                         std::int64_t end, double* out) {
-    constexpr std::int64_t block = 4096, few = 16;
-    const std::int64_t d = table.columns, group = d * together;
+template <class Feature>
+void predict_rows(const Forest<Feature>& forest, const Table& table, std::int64_t begin,
+                  std::int64_t end, double* out) {
+    constexpr std::int64_t few = 16, most_numbers = 1 << 22;
+    const std::int64_t d = table.columns, width = std::max<std::int64_t>(d, 1);  // a leaf reads one
+    const std::int64_t group = width * together;
+    const std::int64_t block = std::clamp<std::int64_t>(most_numbers / width, together, 4096);
     const std::int64_t most = std::min(block, end - begin);
     std::vector<float> rows(std::size_t((most + together - 1) / together * group));
     std::vector<Node> nodes;
@@ -103,7 +134,7 @@ inline void predict_rows(const Forest& forest, const Table& table, std::int64_t 
                 std::int64_t leaves[together];
                 if (many) descend(nodes.data(), x, leaves);
                 for (std::int64_t i = 0; i < here; ++i) {
-                    const std::int64_t leaf = many ? leaves[i] : follow(forest, root, x + i);
+                    const std::int64_t leaf = many ? leaves[i] : follow(forest, root, size, x + i);
                     out[from + r + i] += double(forest.threshold[root + leaf]);
                 }
             }
@@ -112,7 +143,8 @@ inline void predict_rows(const Forest& forest, const Table& table, std::int64_t 
     }
 }
 
-inline void predict_forest(const Forest& forest, const Table& table, int threads, double* out) {
+template <class Feature>
+void predict_forest(const Forest<Feature>& forest, const Table& table, int threads, double* out) {
     in_parts(table.rows, 2048, threads, [&](std::int64_t begin, std::int64_t end) {
         predict_rows(forest, table, begin, end, out);
     });

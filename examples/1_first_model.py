@@ -3,12 +3,12 @@
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 
-from mvenet import MVERegressorCV, metrics
+from mvenet import AutoRegressor, metrics
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 
-model = MVERegressorCV(random_state=0)
+model = AutoRegressor(random_state=0)
 model.fit(X_train, y_train)
 
 mean, std = model.predict(X_test, return_std=True)

@@ -7,9 +7,8 @@ from mvenet import MVERegressorCV, datasets
 from mvenet.plots import SearchDisplay
 
 sample = datasets.quadratic(n=300, random_state=0)  # x² with noise 0.1 + 0.2 x²
-model = MVERegressorCV(
-    np.logspace(-4, 0, 5), np.logspace(-4, 0, 5), strategy="warmup", cv=5, random_state=0
-)
+grid = np.logspace(-4, 0, 5)
+model = MVERegressorCV(grid, grid, cv=5, random_state=0)
 model.fit(sample.X, sample.y)
 
 print(f"chosen: reg_mean={model.best_reg_mean_:g}, reg_var={model.best_reg_var_:g}")

@@ -12,7 +12,9 @@ noise = np.where(x > 0, 0.4, 0.05)  # and much noise on the right
 y = np.sin(2 * x) + noise * rng.standard_normal(400)
 X = x[:, None]
 
-model = MVERegressor(n_members=10, reg_mean=1e-4, reg_var=1e-2, random_state=0).fit(X, y)
+model = MVERegressor(
+    strategy="warmup", n_members=10, reg_mean=1e-4, reg_var=1e-2, random_state=0
+).fit(X, y)
 
 print("     x    aleatoric std   epistemic std")
 for at, what in [(-2.0, "quiet"), (0.0, "gap"), (2.0, "noisy")]:

@@ -18,7 +18,7 @@ def table(n):
 X, y, _ = table(300)
 X_new, y_new, noisy = table(5000)
 
-network = MVERegressor(reg_mean=1e-3, reg_var=1e-2, random_state=0)
+network = MVERegressor(strategy="warmup", reg_mean=1e-3, reg_var=1e-2, random_state=0)
 models = {
     "plain network": network.fit(X, y),
     "one factor on std": CalibratedRegressor(network, method="scale", cv=10).fit(X, y),

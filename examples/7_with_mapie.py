@@ -27,7 +27,7 @@ class Spread(RegressorMixin, BaseEstimator):
 
 sample, new = (datasets.quadratic(n=n, random_state=n) for n in (600, 5000))
 X, X_cal, y, y_cal = train_test_split(sample.X, sample.y, test_size=0.5, random_state=0)
-model = MVERegressor(reg_mean=1e-3, reg_var=1e-2, random_state=0).fit(X, y)
+model = MVERegressor(strategy="warmup", reg_mean=1e-3, reg_var=1e-2, random_state=0).fit(X, y)
 score = ResidualNormalisedScore(residual_estimator=Spread(model), prefit=True)
 mapie = SplitConformalRegressor(model, confidence_level=0.9, conformity_score=score, prefit=True)
 mapie.conformalize(X_cal, y_cal)

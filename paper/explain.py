@@ -31,7 +31,10 @@ from numpy.typing import NDArray
 from run import DATASETS, n_folds
 from sklearn.model_selection import KFold
 
-from mvenet import datasets, fleet, recipes
+from mvenet import datasets, recipes
+from mvenet._models.networks import Networks
+from mvenet._training import fleet
+from mvenet._utils.machine import effective_threads
 from mvenet.distributions import Normal
 
 FOLDER = Path(__file__).parent / "results" / "explained"
@@ -109,7 +112,7 @@ def train(
     strategy: str,
     jobs: Sequence[tuple[Rows, Pair, int]],
     epochs: int,
-) -> fleet.Networks:
+) -> Networks:
     """Networks of the paper's recipe: one for each (rows to train on, penalties, seed)."""
     paper = recipes.PAPER
     subsets: dict[bytes, int] = {}
@@ -141,16 +144,16 @@ def train(
             paper["hidden_mean"], paper["hidden_var"], paper["activation"]
         ),
         training=recipes.Training(batch_size=paper["batch_size"], clip_value=paper["clip_value"]),
-        threads=fleet.effective_threads(None),
+        threads=effective_threads(None),
     )
     if trained.diverged.any():
         raise RuntimeError(f"{trained.diverged.sum()} networks of {strategy} diverged.")
     return trained.networks
 
 
-def predict(networks: fleet.Networks, number: int, X: NDArray[Any]) -> Normal:
+def predict(networks: Networks, number: int, X: NDArray[Any]) -> Normal:
     """What one of the networks says."""
-    mean, std = networks[[number]].predict(X, threads=fleet.effective_threads(None))
+    mean, std = networks[[number]].predict(X, threads=effective_threads(None))
     return Normal(mean[0], std[0])
 
 

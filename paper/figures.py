@@ -91,7 +91,7 @@ def architectures(plan: Plan, folder: Path) -> list[Result]:
         rows.append({**row, "largest_change_of_mean": float(change)})
     claim = "split networks have no weight in common, so each can be penalised on its own"
     judged = verdicts.untouched(claim, [row["largest_change_of_mean"] for row in rows])
-    networks = models[0].networks_
+    networks = models[0].model_.networks
     sizes = networks.architecture.sizes(1)
     parts = [sum((a + 1) * b for a, b in pairwise(layers)) for layers in sizes]
     total = networks.parameters.shape[1]

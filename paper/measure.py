@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvenet import MVERegressor
+from mvenet._training.fleet import DivergedError
 from mvenet.datasets import Sample
-from mvenet.fleet import DivergedError
 
 Array = NDArray[np.float64]
 

@@ -1,7 +1,7 @@
 """Train what Tables 1 and 2 need: the paper's nested cross-validation on its seven data sets.
 
     python paper/run.py yacht boston          the paper's six arms, 1000 epochs a stage
-    python paper/run.py --default yacht       MVERegressorCV's defaults on the same outer folds
+    python paper/run.py --default yacht       AutoRegressor's defaults on the same outer folds
     python paper/run.py --dry-run             what it would cost, and what it cost the authors
 
 Finished folds are kept in paper/runs and never trained again; finished data sets are written to
@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 from sklearn.model_selection import KFold
 
-from mvenet import MVERegressorCV, compare_strategies, datasets, recipes
+from mvenet import AutoRegressor, compare_strategies, datasets, recipes
 from mvenet.comparison import Plan, plan_comparison, strategy_arms
 from mvenet.comparison._store import Store
 
@@ -36,7 +36,7 @@ def arguments(name: str, default: bool, epochs: int | None) -> dict:
     k = n_folds(name)
     settings = {} if epochs is None else {"epochs": epochs, "warmup_epochs": epochs}
     if default:
-        arms = {"default": MVERegressorCV()}
+        arms = {"default": AutoRegressor()}
     else:
         arms = strategy_arms(**{**recipes.PAPER, **settings})
     return {
@@ -106,7 +106,7 @@ def main() -> None:
     """Run the data sets named, or all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("datasets", nargs="*", help=f"of {', '.join(DATASETS)}; all if none")
-    parser.add_argument("--default", action="store_true", help="MVERegressorCV's defaults instead")
+    parser.add_argument("--default", action="store_true", help="AutoRegressor's defaults instead")
     parser.add_argument("--epochs", type=int, help="of each stage, instead of the recipe's own")
     parser.add_argument("--export", action="store_true", help="only write what is finished")
     parser.add_argument("--dry-run", action="store_true", help="only tell what it would cost")

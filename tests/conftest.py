@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from estimators import table, tiny
+from fitted import table, tiny
 
 from mvenet import MVERegressor
 

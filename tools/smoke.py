@@ -25,8 +25,8 @@ def main() -> None:
     share = float(np.mean((low <= y) & (y <= high)))
     if not (np.isfinite(mean).all() and (std > 0).all() and 0.7 < share < 1):
         sys.exit(f"a 90 % interval covers {share:.0%} of the training rows")
-    mvenet.MVERegressorCV([1e-2], [1e-1, 1.0], strategy="warmup", cv=3, random_state=0).fit(X, y)
-    model = mvenet.MVERegressorCV(cv=3, random_state=0).fit(X, y)
+    mvenet.MVERegressorCV([1e-2], [1e-1, 1.0], cv=3, random_state=0).fit(X, y)
+    model = mvenet.AutoRegressor(cv=3, random_state=0).fit(X, y)
     mean = model.predict(X)
     if importlib.util.find_spec("skops"):
         with tempfile.TemporaryDirectory() as folder:
@@ -37,7 +37,7 @@ def main() -> None:
     version = ".".join(map(str, sys.version_info[:3]))
     print(
         f"mvenet {mvenet.__version__}, Python {version}, NumPy {np.__version__}: "
-        f"{mvenet.fleet._engine.instruction_set()}, 90 % interval covers {share:.0%}"
+        f"{mvenet._training.fleet._engine.instruction_set()}, 90 % interval covers {share:.0%}"
     )
 
 

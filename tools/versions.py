@@ -85,7 +85,11 @@ def main() -> None:
     """Try them one by one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pythons", nargs="*", default=[sys.executable])
-    parser.add_argument("--tests", nargs="*", default=[f"tests/test_{name}.py" for name in TESTS])
+    parser.add_argument(
+        "--tests",
+        nargs="*",
+        default=[str(p) for name in TESTS for p in Path("tests").glob(f"*/test_{name}.py")],
+    )
     options = parser.parse_args()
     failed = False
     for number, python in enumerate(options.pythons):

@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mvenet import recipes
-    from mvenet.calibration import CalibratedRegressor
+    from mvenet._estimators.auto import AutoRegressor
+    from mvenet._estimators.calibration import CalibratedRegressor
+    from mvenet._estimators.regressor import MVERegressor
+    from mvenet._estimators.regressor_cv import MVERegressorCV
     from mvenet.comparison import compare_strategies
     from mvenet.distributions import LogNormalMixture, Normal, NormalMixture
     from mvenet.persistence import load
-    from mvenet.regressor import MVERegressor
-    from mvenet.search import MVERegressorCV
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AutoRegressor",
     "CalibratedRegressor",
     "LogNormalMixture",
     "MVERegressor",
@@ -27,15 +29,15 @@ __all__ = [
 ]
 
 _MODULES = (
-    *("calibration", "cli", "comparison", "datasets", "distributions", "fleet", "metrics", "onnx"),
-    *("persistence", "plots", "predictive", "recipes", "regressor", "report", "search", "table"),
-    *("torch", "workflow"),
+    *("cli", "comparison", "datasets", "distributions", "metrics", "onnx", "persistence", "plots"),
+    *("predictive", "recipes", "report", "table", "torch", "workflow"),
 )
 _HOMES = {
-    "CalibratedRegressor": "calibration",
+    "AutoRegressor": "_estimators.auto",
+    "CalibratedRegressor": "_estimators.calibration",
     "LogNormalMixture": "distributions",
-    "MVERegressor": "regressor",
-    "MVERegressorCV": "search",
+    "MVERegressor": "_estimators.regressor",
+    "MVERegressorCV": "_estimators.regressor_cv",
     "Normal": "distributions",
     "NormalMixture": "distributions",
     "compare_strategies": "comparison",

@@ -11,7 +11,6 @@ class Job:
         mode: str,
         subset: int,
         parent: int,
-        started: bool,
         seed: int,
         epochs: int,
         learning_rate: float,
@@ -29,7 +28,6 @@ def train(
     weight: NDArray[np.float64] | None,
     subsets: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
     jobs: Sequence[Job],
-    starts: NDArray[Any] | None,
     mean_sizes: Sequence[int],
     var_sizes: Sequence[int],
     activation: str,
@@ -38,7 +36,6 @@ def train(
     beta: float,
     batch_size: int,
     clip_value: float,
-    beta2: float,
     precise: bool,
     threads: int,
     record_history: bool,
@@ -58,7 +55,7 @@ def predict(
     input_bound: float,
     threads: int,
     deviations: bool,
-    weights: NDArray[np.float64] | None,
+    mixture: bool,
     factor: float,
     steps: tuple[
         NDArray[np.float64],
@@ -74,7 +71,7 @@ def predict(
 def predict_trees(
     *,
     x: NDArray[Any],
-    feature: NDArray[np.int16],
+    feature: NDArray[np.int16] | NDArray[np.int32],
     threshold: NDArray[np.float32],
     right: NDArray[np.int32],
     starts: NDArray[np.int64],
@@ -108,4 +105,3 @@ def objectives() -> list[str]: ...
 def schedules() -> list[str]: ...
 def instruction_sets() -> list[str]: ...
 def instruction_set() -> str: ...
-def fma_peak(seconds: float = 0.3) -> float: ...

@@ -1,4 +1,4 @@
-"""The predictive distribution of any estimator that tells a standard deviation."""
+"""The predictive distribution of any estimator with a standard deviation."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def predictive_distribution(estimator: Any, X: Any) -> Distribution:
 
 
 def left_out(estimator: Any, rows: Any = slice(None)) -> Normal | LogNormalMixture:
-    """What the folds of a fitted search said of the rows of its table that each of them left out.
+    """Out-of-fold predictions of a fitted estimator, for the rows of its table.
 
-    Of a mixture it kept the mean and the standard deviation: this is the normal that has them, or
-    the log-normal if the search ended on the log scale.
+    It keeps their means and standard deviations only: this is the normal that has them, or the
+    log-normal if the model is on the log scale.
     """
     mean, std = estimator.oof_mean_[rows], estimator.oof_std_[rows]
-    if not (hasattr(estimator, "composite_") and estimator.composite_.log):
+    if not estimator.model_.log:
         return Normal(mean, std)
     variance = np.log1p((std / mean) ** 2)
     return LogNormalMixture([np.log(mean) - 0.5 * variance], [np.sqrt(variance)])

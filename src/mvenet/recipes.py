@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-import numpy as np
+from mvenet._models.architecture import Architecture
 
 __all__ = ["DEFAULT", "PAPER", "STRATEGIES", "Architecture", "Stage", "Training", "stages"]
 
 Mode = Literal["warmup", "joint", "variance"]
+Length = tuple[int, int, int]  # epochs, least and most gradient steps: see epochs_within
 
 STRATEGIES: Mapping[str, tuple[Mode, ...]] = MappingProxyType(
     {
@@ -57,40 +58,16 @@ DEFAULT: Mapping[str, Any] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Architecture:
-    """The two networks: hidden units of the mean, of the log-variance, and the activation.
-
-    ``hidden_var=()`` is a log-variance linear in the inputs, ``hidden_var=None`` a constant; the
-    same for the mean. A standardised input z enters as z / sqrt(1 + (z / ``input_bound``)²), which
-    never leaves ±``input_bound``; infinity leaves it as it is.
-    """
-
-    hidden_mean: tuple[int, ...] | None = PAPER["hidden_mean"]
-    hidden_var: tuple[int, ...] | None = PAPER["hidden_var"]
-    activation: str = PAPER["activation"]
-    input_bound: float = math.inf
-
-    def sizes(self, n_inputs: int) -> tuple[list[int], list[int]]:
-        """Layer sizes of both networks, inputs first, the single output last."""
-        mean, variance = (
-            [0, 1] if hidden is None else [n_inputs, *hidden, 1]
-            for hidden in (self.hidden_mean, self.hidden_var)
-        )
-        return mean, variance
-
-
-@dataclass(frozen=True)
 class Training:
     """What all networks of a fleet have in common besides their architecture.
 
-    ``beta`` belongs to the objective "beta-nll"; ``beta2`` is the decay of Adam's second moment.
+    ``beta`` belongs to the objective "beta-nll".
     """
 
     objective: str = PAPER["objective"]
     beta: float = 0.5
     batch_size: int = PAPER["batch_size"]
     clip_value: float | None = PAPER["clip_value"]
-    beta2: float = 0.999
 
 
 @dataclass(frozen=True)
@@ -121,13 +98,18 @@ def stages(
     batch_size: int,
     epochs: int | str,
     warmup_epochs: int | str,
+    auto: tuple[Length, Length] | None = None,
     **settings: Any,
 ) -> tuple[Stage, ...]:
-    """Stages of one of the strategies, for a training set of ``n_rows``."""
+    """Stages of one of the strategies, for a training set of ``n_rows``.
+
+    ``auto`` says what "auto" is for the warm-up and after it.
+    """
+    during, after = (AUTO_WARMUP, AUTO) if auto is None else auto
     if epochs == "auto":
-        epochs = epochs_within(n_rows, batch_size, *AUTO)
+        epochs = epochs_within(n_rows, batch_size, *after)
     if warmup_epochs == "auto":
-        warmup_epochs = epochs_within(n_rows, batch_size, *AUTO_WARMUP)
+        warmup_epochs = epochs_within(n_rows, batch_size, *during)
     modes = STRATEGIES[strategy]
     return tuple(
         Stage(
@@ -145,21 +127,17 @@ AUTO_WARMUP = (10, 1_000, 100_000)
 AUTO = (240, 4_000, 300_000)
 
 
+# Rows of a gradient step below so many rows; untested
+BATCH_SIZES = ((32, 4_000), (64, 12_000), (128, 40_000))
+LARGEST_BATCH = 256
+
+
+def batch_size_for(n_rows: int) -> int:
+    """Rows in a gradient step for a table of ``n_rows``: the larger, the more."""
+    return next((size for size, most in BATCH_SIZES if n_rows < most), LARGEST_BATCH)
+
+
 def epochs_within(n_rows: int, batch_size: int, epochs: int, least: int, most: int) -> int:
     """Epochs that make at least ``least`` and at most ``most`` gradient steps, and at least one."""
     batches = math.ceil(n_rows / batch_size)
     return max(1, min(max(epochs, math.ceil(least / batches)), most // batches))
-
-
-def hidden_units(name: str, value: Any) -> tuple[int, ...] | None:
-    """Check a parameter such as ``hidden_mean`` and return it as a tuple of int, or None."""
-    if value is None:
-        return None
-    units = tuple(value) if isinstance(value, tuple | list | np.ndarray) else (None,)
-    whole = (isinstance(u, int | np.integer) and not isinstance(u, bool) for u in units)
-    if not all(whole) or not all(1 <= u <= 65536 for u in units):
-        raise ValueError(
-            f"The {name!r} parameter must hold whole numbers of hidden units from 1 to 65536, such "
-            f"as (40, 20). Got {value!r} instead."
-        )
-    return tuple(int(u) for u in units)

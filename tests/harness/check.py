@@ -3,7 +3,7 @@
     python tests/harness/check.py COMMAND...        such as: qemu-aarch64 build/cross/harness
 
 One network shared by threads, and more networks than threads: both must agree with
-tests/reference.py, and with one thread to the bit.
+tests/helpers/reference.py, and with one thread to the bit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 import reference as ref
 
 HIDDEN_MEAN, HIDDEN_VAR = (128, 90), (70,)  # wide enough for threads to share a network

@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "ensemble.hpp"
 #include "fleet.hpp"
 
 namespace {
@@ -87,17 +88,17 @@ int main() {
     const std::vector<Scaling> scalings{
         {x_mean.data(), x_scale.data(), &y_mean, &y_scale, __builtin_inf()}};
     const std::vector<Subset> subsets{{order.data(), order.data(), std::int64_t(rows), 0}};
-    const Kernels& kernels = kernels_baseline();
+    const KernelsFor<double>& kernels = kernels_baseline().precise;
     train_fleet<double>(kernels, plan, table, subsets, jobs, scalings, results,
                         std::int64_t(parameters), threads, [](std::int64_t) { return true; });
-    std::printf("%s\n", kernels.name);
+    std::printf("%s\n", kernels_baseline().name);
     for (std::size_t k = 0; k < networks; ++k) {
         if (outcomes[2 * k + 1].status != Status::trained) return 1;
         print(theta[2 * k + 1]);
         const double* const its[] = {theta[2 * k + 1].data()};
         std::vector<double> mean(rows), deviation(rows);
-        predict_fleet<double>(kernels, plan, table, {its, scalings.data(), 1}, threads,
-                              {mean.data(), deviation.data(), nullptr});
+        predict_ensemble<double>(kernels, plan, table, {its, scalings.data(), 1}, threads,
+                                 {mean.data(), deviation.data()});
         print(mean);
         print(deviation);
     }

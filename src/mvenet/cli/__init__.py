@@ -6,6 +6,7 @@ import contextlib
 import gc
 import os
 import sys
+import traceback
 
 __all__ = ["main"]
 
@@ -36,6 +37,7 @@ def _run() -> int:
         sys.exit(f"The mvenet command needs {error.name}: pip install 'mvenet[cli]'")
     from mvenet.cli import _misuse
     from mvenet.cli._commands import app
+    from mvenet.cli._printing import harmless_lines
 
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):  # a terminal that lacks a letter shows its code
@@ -47,15 +49,17 @@ def _run() -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as error:  # how the command was called
-        sys.stderr.write(f"Error: {_misuse.explained(error)}\n")
+        sys.stderr.write(harmless_lines(f"Error: {_misuse.explained(error)}\n"))
         return error.exit_code
     except BrokenPipeError:  # whoever read our output has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
         if "--debug" in sys.argv:
-            raise
-        sys.stderr.write(f"Error: {_sentence(error)}\n")
+            sys.stderr.write(harmless_lines(traceback.format_exc()))
+        else:
+            line = _misuse.in_options(_sentence(error), app.commands.values())
+            sys.stderr.write(harmless_lines(f"Error: {line}\n"))
         return 1
     return 0
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from mvenet import _atomic, datasets, metrics
-from mvenet._estimator import DistributionRegressor, fit_together
+from mvenet import datasets, metrics
+from mvenet._estimators.auto import AutoRegressor
+from mvenet._estimators.base import DistributionRegressor, fit_together
+from mvenet._estimators.regressor import MVERegressor
+from mvenet._utils import atomic
 from mvenet.distributions import Normal
-from mvenet.regressor import MVERegressor
-from mvenet.search import MVERegressorCV
 from mvenet.table import TableEncoder, read, split_target
 
 # The sine has ten periods: it takes a deeper network and many steps to find them.
@@ -75,7 +76,7 @@ def cars_thirds(random_state: int = 0, verbose: int = 0) -> list[Third]:
     """Intervals of every car by folds that left it out, beside the same mean with one ± for all."""
     frame, _ = cars()
     X, y, _ = split_target(frame, "mpg")
-    model = MVERegressorCV(random_state=random_state, verbose=verbose)
+    model = AutoRegressor(random_state=random_state, verbose=verbose)
     model.fit(TableEncoder(target="mpg").fit_transform(X, y), y)
     mean, std = model.oof_mean_, model.oof_std_
     same = np.full(len(y), np.sqrt(np.mean((y - mean) ** 2)))
@@ -95,7 +96,7 @@ def _third(cars: str, y: Any, rows: Any, ours: Any, plain: Any) -> Third:
 
 def sine_models(sample: datasets.Sample, verbose: int = 0) -> dict[str, MVERegressor]:
     """Fit the paper's sine with and without the warm-up, for the same number of epochs."""
-    warm = {"warmup_epochs": SINE_EPOCHS, "epochs": SINE_EPOCHS // 10, **SINE}
+    warm = {"strategy": "warmup", "warmup_epochs": SINE_EPOCHS, "epochs": SINE_EPOCHS // 10, **SINE}
     cold = {"strategy": "no-warmup", "epochs": SINE_EPOCHS + SINE_EPOCHS // 10, **SINE}
     models = {
         "without the warm-up": MVERegressor(**cold),
@@ -144,5 +145,5 @@ def draw_sine(models: dict[str, MVERegressor], sample: datasets.Sample, path: Pa
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
     FigureCanvasAgg(figure)
-    with _atomic.replacing(path) as fresh:
+    with atomic.replacing(path) as fresh:
         figure.savefig(fresh, dpi=130, format=path.suffix[1:])

@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from mvenet import _engine, fleet
-from mvenet.recipes import Architecture, Stage, Training
+from mvenet import _engine
+from mvenet._models.architecture import Architecture
+from mvenet._training import fleet
+from mvenet._utils.machine import effective_threads
+from mvenet.recipes import Stage, Training
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "polars", "pandas", "matplotlib", "skops",
             "onnx", "onnxruntime", "dask", "torch")  # fmt: skip
@@ -29,7 +32,7 @@ def diagnose(seconds: float = 5.0) -> dict[str, Any]:
             facts[name] = version(name)
         except PackageNotFoundError:
             facts[name] = "not installed"
-    threads = fleet.effective_threads(None)
+    threads = effective_threads(None)
     facts["instruction sets"] = ", ".join(_engine.instruction_sets())
     facts["instruction set used"] = _engine.instruction_set()
     facts["threads"] = f"{threads} of {os.cpu_count()}"

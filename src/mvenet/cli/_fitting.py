@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import click
 
 from mvenet.cli import INTERRUPTED
 from mvenet.cli import _printing as printing
+from mvenet.cli._misuse import in_options
 from mvenet.cli._options import (
     DASK,
     DATA,
@@ -28,6 +30,8 @@ from mvenet.cli._options import (
 )
 from mvenet.cli._printing import busy, print_json, progress_bar, say
 
+SCALES = {None: "auto", True: "log", False: "identity"}  # of the target, by --log and --no-log
+
 
 @command(
     DATA,
@@ -35,16 +39,16 @@ from mvenet.cli._printing import busy, print_json, progress_bar, say
     option("--output", "-o", type=PATH, required=True, help="Where to save the model."),
     option(
         "--search/--no-search", default=True,
-        help="Let folds find the best model; --no-search is faster.",
+        help="Find the best model; --no-search trains one kind of network, quickly.",
     ),
     option(
         "--members", type=click.IntRange(1),
-        help="Networks for each fold; without a search in all.",
+        help="With --no-search: networks for each fold.",
     ),
     option("--calibrate", is_flag=True, help="Intervals that hold, by rows the folds left out."),
     option(
-        "--positive/--no-log", "--log", "log", default=None,
-        help="Nothing below zero: model the target's logarithm. Else the evidence decides.",
+        "--log/--no-log", default=None,
+        help="Model the target's logarithm: nothing is below zero. Else rows left out decide.",
     ),
     option(
         "--effort", type=click.Choice(("low", "medium", "high")), show_default="medium",
@@ -82,7 +86,8 @@ def fit(
     quiet: bool,
 ) -> None:
     """Fit a model to a table, check it on rows held out, and save it."""
-    from mvenet import _distributed, persistence, table
+    from mvenet import persistence, table
+    from mvenet._training import distributed
 
     if holdout != holdout:  # which click finds in every range
         raise click.BadParameter("it must be from 0 to 0.9", param_hint="'--holdout'")
@@ -94,18 +99,20 @@ def fit(
     frame = table.without(frame, drop, target)
     rows = len(table.split_target(frame, target)[1])
     from mvenet import workflow  # with scikit-learn, for which no error of the table need wait
-    from mvenet._plan import Stop
+    from mvenet._training.plan import Stop
 
-    with _distributed.on_dask(dask):
+    with distributed.on_dask(dask):
         fitted = workflow.fit_table(
             frame, target, search=search, members=members, calibrate=calibrate,
-            log=log, effort=effort, holdout=holdout, seed=seed,
+            target=SCALES[log], effort=effort, holdout=holdout, seed=seed,
             verbose=printing.verbosity(silent),
             columns=None if silent else lambda encoder: printing.print_columns(
                 encoder, data.name, target, rows, len(frame) - rows
             ),
             expect=None if silent or dask else lambda work: printing.print_expected(work, search),
         )  # fmt: skip
+    notes = [in_options(note, [fit]) for note in fitted.notes]
+    fitted = dataclasses.replace(fitted, notes=notes)
     stop = Stop()
     stop.insisting(lambda: persistence.save(fitted.model, output))
     if report is not None:
@@ -127,8 +134,8 @@ def fit(
     DATA,
     TARGET,
     option("--store", type=PATH, help="Folder for finished folds: stopped, it can go on."),
-    option("--outer", type=click.IntRange(2), default=10, help="Outer folds, which judge."),
-    option("--inner", type=click.IntRange(2), default=10, help="Inner folds, which choose."),
+    option("--outer", type=click.IntRange(2), default=10, help="Outer folds, to compare by."),
+    option("--inner", type=click.IntRange(2), default=10, help="Inner folds, for the penalties."),
     option("--paper", is_flag=True, help="1000 epochs a stage, as in the paper."),
     DASK,
     option("--dry-run", is_flag=True, help="Only tell what it costs."),
@@ -151,7 +158,8 @@ def compare(
     quiet: bool,
 ) -> None:
     """Compare the three training strategies, each with equal and with separate penalties."""
-    from mvenet import _distributed, recipes, table
+    from mvenet import recipes, table
+    from mvenet._training import distributed
 
     silent = quiet or as_json
     with progress_bar(f"reading {data.name}", silent) as bar:
@@ -175,7 +183,7 @@ def compare(
         elif not quiet:
             say(str(plan))
         return
-    with _distributed.on_dask(dask):
+    with distributed.on_dask(dask):
         outcome = comparison.compare_strategies(
             X, y, verbose=printing.verbosity(silent), **settings
         )

@@ -1,9 +1,10 @@
-"""What was wrong with the words on the command line, said plainly whatever click's version."""
+"""What was wrong, in the words of the command line: click's complaints, and the library's."""
 
 from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable
 from typing import Any
 
 # What click says of a value, and what people say.
@@ -12,6 +13,30 @@ _PLAINLY = (
     (r"'[^']*' is not a valid integer( range)?", "it must be a whole number"),
     (r"Got unexpected extra argument\S* \((.*)\)", r"What is \1? It is one argument too many"),
 )
+
+
+# The library's target="log" has an option of its own; other parameters are called as theirs are.
+_LOG = {"use target='auto'": "drop --log", "target='log'": "--log", "target='identity'": "--no-log"}
+
+
+def in_options(sentence: str, commands: Iterable[Any]) -> str:
+    """A sentence of the library with its parameters as options: ``search=False`` as --no-search.
+
+    ``commands`` are those whose options count.
+    """
+    options = {param.name: param for command in commands for param in command.params}
+
+    def told(given: re.Match[str]) -> str:
+        option = options.get(given[1])
+        if option is None:
+            return given[0]
+        if getattr(option, "is_flag", False):
+            return str((option.opts if given[2] == "True" else option.secondary_opts)[0])
+        return f"{option.opts[0]} {given[2].strip(chr(39))}"
+
+    for words, option in _LOG.items():
+        sentence = sentence.replace(words, option)
+    return re.sub(r"\b([a-z_]+)=('[^']*'|[-+\w.]*\w)", told, sentence)
 
 
 def explained(error: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,6 +37,24 @@ def option(*names: str, **more: Any) -> click.Option:
     return click.Option(names, **more)
 
 
+class Command(click.Command):
+    """A command whose options are given once: of two values one would not count, silently."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse what is given twice, then do as click does."""
+        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        for parameter, times in Counter(given).items():
+            if isinstance(parameter, click.Option) and times > 1 and _takes_one(parameter):
+                names = " or ".join([*parameter.opts, *parameter.secondary_opts])
+                raise click.UsageError(f"{names} is given {times} times: give it once", ctx)
+        return super().parse_args(ctx, args)
+
+
+def _takes_one(option: click.Option) -> bool:
+    """Whether one value counts; a flag that is set twice is set."""
+    return not option.multiple and not (option.is_flag and not option.secondary_opts)
+
+
 DATA = Argument("data", "CSV, Parquet or Arrow file; - is CSV from standard input.")
 MODEL = Argument("model", "Model file made by `mvenet fit`.")
 TARGET = option("--target", required=True, help="Column to predict.")
@@ -67,7 +86,7 @@ def command(
     """Make a command of a function, with its name and the first line of what it says of itself."""
 
     def made(function: Callable[..., None]) -> click.Command:
-        return click.Command(
+        return Command(
             function.__name__, callback=function, params=[*parameters, *EVERYWHERE],
             help=function.__doc__, short_help=function.__doc__, epilog=f"Example: {example}",
         )  # fmt: skip
@@ -97,9 +116,9 @@ def check_packages(**extras: str) -> None:
 
 def check_places(outputs: list[Path | None], inputs: list[Path]) -> None:
     """Before the work, not after it: each can be written to, and none is read from."""
-    from mvenet import _atomic
+    from mvenet._utils import atomic
 
-    given = [_atomic.place_for(place) for place in outputs if place is not None]
+    given = [atomic.place_for(place) for place in outputs if place is not None]
     read = {place.resolve() for place in inputs}
     for i, place in enumerate(given):
         if place in read or place in given[:i]:
@@ -115,9 +134,10 @@ def write_report(
     **more: Any,
 ) -> None:
     """Render a report, and write it whole or not at all."""
-    from mvenet import _atomic, report
+    from mvenet import report
+    from mvenet._utils import atomic
 
     with progress_bar("writing the report", silent) as bar:
         page = report.render(model, evaluation, source=data.name, progress=bar, **more)
-    with _atomic.replacing(place) as fresh:
+    with atomic.replacing(place) as fresh:
         fresh.write_text(page, encoding="utf-8")

@@ -10,15 +10,16 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from mvenet._wording import readable, verdict
+from mvenet._utils.wording import harmless, readable, verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    from mvenet._plan import Workload
+    from mvenet._training.plan import Workload
     from mvenet.cli._demo import Score, Third
     from mvenet.table import TableEncoder
     from mvenet.workflow import Check, Evaluation, FittedTable
@@ -28,15 +29,24 @@ MOST_COLUMNS = 60  # that are told one by one
 
 
 def say(line: str) -> None:
-    """Print a line."""
-    sys.stdout.write(f"{line}\n")
+    """Print a line, or several."""
+    sys.stdout.write(harmless_lines(line) + "\n")
+
+
+def harmless_lines(text: str) -> str:
+    """Lines in which no name of a file's column steers the terminal."""
+    return "\n".join(map(harmless, text.split("\n")))
 
 
 def screen(stderr: bool = False) -> Console:
-    """Where rich draws; nothing that a file says is markup, an emoji or a link."""
+    """Where rich draws; nothing that a file says is markup, an emoji, a link or a command."""
     from rich.console import Console  # the one thing that a line of text need not wait for
 
-    return Console(markup=False, highlight=False, emoji=False, stderr=stderr)
+    class Screen(Console):
+        def render_str(self, text: str, **more: Any) -> Text:
+            return super().render_str(harmless(text), **more)
+
+    return Screen(markup=False, highlight=False, emoji=False, stderr=stderr)
 
 
 def titled(title: str, *headings: str, numbers: Sequence[str] = ()) -> Table:
@@ -59,9 +69,12 @@ def verbosity(silent: bool) -> int:
 @contextlib.contextmanager
 def busy(doing: str, silent: bool) -> Iterator[None]:
     """A sign of life on a terminal, for what cannot be counted."""
-    with (
-        screen(stderr=True).status(f"{doing} …") if verbosity(silent) else contextlib.nullcontext()
-    ):
+    if not verbosity(silent):
+        yield
+        return
+    from rich.markup import escape
+
+    with screen(stderr=True).status(f"{escape(harmless(doing))} …"):
         yield
 
 
@@ -71,10 +84,11 @@ def progress_bar(doing: str, silent: bool) -> Iterator[Callable[[float], None] |
     if not verbosity(silent):
         yield None
         return
+    from rich.markup import escape
     from rich.progress import Progress
 
     with Progress(console=screen(stderr=True), transient=True) as bar:
-        task = bar.add_task(doing, total=None)
+        task = bar.add_task(escape(harmless(doing)), total=None)
         yield lambda share: bar.update(task, total=1.0, completed=share)
 
 
@@ -86,7 +100,8 @@ def stdout_bytes() -> BinaryIO:
 
 def print_json(value: Any) -> None:
     """Print one line of JSON, null where a number is not finite."""
-    sys.stdout.write(json.dumps(_plain(value), ensure_ascii=False) + "\n")
+    line = json.dumps(_plain(value), ensure_ascii=False)
+    sys.stdout.write("".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line) + "\n")
 
 
 def _plain(value: Any) -> Any:
@@ -159,7 +174,7 @@ def print_columns(
 
 def print_expected(work: Workload, search: bool) -> None:
     """How long a fit will take, before it starts."""
-    from mvenet._wording import duration
+    from mvenet._utils.wording import duration
 
     several = f"{work.networks:,} network{'s' * (work.networks != 1)} to train"
     if search:  # long trainings are left out where short ones show that they do not pay

@@ -62,7 +62,7 @@ def predict(
     quiet: bool,
 ) -> None:
     """Add mean, std and, if asked, intervals and quantiles to a table."""
-    from mvenet import _atomic
+    from mvenet._utils import atomic
 
     _check_levels(interval, "--interval")
     _check_levels(quantile, "--quantile")
@@ -72,7 +72,8 @@ def predict(
     if not printed:
         check_places([output], [data, model])
     with busy(f"loading {model.name}", quiet or as_json or printed):
-        from mvenet import _serving, persistence, table
+        from mvenet import persistence, table
+        from mvenet.workflow import _serving
 
         loaded = persistence.load_to_predict(model)
     _serving.target_of(loaded)
@@ -91,7 +92,7 @@ def predict(
         predict_into(printing.stdout_bytes())
         return
     opened: Any = gzip.open if output.suffix.lower() == ".gz" else open
-    with _atomic.replacing(output) as fresh:
+    with atomic.replacing(output) as fresh:
         if form.lower() in table.COLUMNAR:
             served = predict_into(fresh)
         else:
@@ -149,7 +150,7 @@ def evaluate(
         check_packages(**FOR_REPORTS)
     silent = quiet or as_json
     loaded, frame = model_and_table(model, data, header_rows, silent, whole=report is not None)
-    from mvenet import _evaluation
+    from mvenet.workflow import _evaluation
 
     with busy("evaluating", silent):
         evaluation = _evaluation.evaluate(loaded, frame)
@@ -175,7 +176,7 @@ def check(model: Path, data: Path, header_rows: int, as_json: bool, quiet: bool)
     """Tell whether a new table is like the one of the fit; exit code 3 if it is not."""
     check_order(model, data)
     loaded, frame = model_and_table(model, data, header_rows, quiet or as_json)
-    from mvenet import _evaluation
+    from mvenet.workflow import _evaluation
 
     checked = _evaluation.check(loaded, frame)
     if as_json:
@@ -194,7 +195,8 @@ def model_and_table(
     Only a report needs the whole model, with scikit-learn, which takes a second to import.
     """
     with busy(f"loading {model.name}", quiet):
-        from mvenet import _serving, persistence, table
+        from mvenet import persistence, table
+        from mvenet.workflow import _serving
 
         loaded = (persistence.load if whole else persistence.load_to_predict)(model)
     _serving.target_of(loaded)
@@ -216,7 +218,7 @@ def export(model: Path, output: Path, as_json: bool, quiet: bool) -> None:
     """Write a model's networks as ONNX; tells which columns they take."""
     import mvenet.onnx
     from mvenet import persistence
-    from mvenet._predictor import Predictor
+    from mvenet._models.predictor import Predictor
 
     check_places([output], [model])
     loaded = persistence.load_to_predict(model)

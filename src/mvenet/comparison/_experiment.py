@@ -13,17 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from mvenet import fleet
-from mvenet._estimator import NetworkRegressor, described
-from mvenet._folds import Folds, check_folds, folds_of
-from mvenet._plan import Plan
-from mvenet._sklearn import rows_of
-from mvenet._validation import check_table, fingerprint
+from mvenet._estimators.base import TrainedRegressor, described
+from mvenet._estimators.folds import Folds, check_folds, folds_of
+from mvenet._estimators.regressor_cv import MVERegressorCV
+from mvenet._estimators.validation import check_table, fingerprint
+from mvenet._training import fleet
+from mvenet._training.plan import Plan
+from mvenet._utils.sklearn import rows_of
+from mvenet.comparison._canonical import canonical
 from mvenet.comparison._store import Store
 from mvenet.recipes import STRATEGIES
-from mvenet.search import MVERegressorCV
 
-Arms = Mapping[str, NetworkRegressor]
+Arms = Mapping[str, TrainedRegressor]
 SELECTIONS = ("equal", "separate")
 
 
@@ -56,12 +57,12 @@ class Experiment:
 
     X: Any
     y: NDArray[np.float64]
-    arms: dict[str, NetworkRegressor]
+    arms: dict[str, TrainedRegressor]
     folds: Folds
     seeds: list[int]
     encoder: Any = None
 
-    def estimators(self, fold: int) -> list[NetworkRegressor]:
+    def estimators(self, fold: int) -> list[TrainedRegressor]:
         return [clone(arm).set_params(random_state=self.seeds[fold]) for arm in self.arms.values()]
 
     def plans(self, fold: int) -> list[Plan]:
@@ -70,7 +71,7 @@ class Experiment:
         return described(self.estimators(fold), self.inputs(fold)[0], self.y[train])[1]
 
     def inputs(self, fold: int) -> tuple[Any, Any]:
-        """Rows to train on and rows left out, encoded by what the first alone tell."""
+        """Rows to train on and rows left out; the encoder is fitted to the former alone."""
         train, test = (rows_of(self.X, rows) for rows in self.folds[fold])
         if self.encoder is None:
             return train, test
@@ -112,13 +113,14 @@ def make_experiment(
                 "random_state": entropy,
                 "mvenet": version("mvenet"),
             }
+            | ({} if encoder is None else {"encoder": canonical(encoder)})
         )
     seeds = [fleet.derived_seed(entropy, fold) % 2**32 for fold in range(len(folds))]
     given = table if encoder is None else X
     return Experiment(given, target, chosen, folds, seeds, encoder)
 
 
-def _checked_arms(arms: Arms, inner_cv: Any) -> dict[str, NetworkRegressor]:
+def _checked_arms(arms: Arms, inner_cv: Any) -> dict[str, TrainedRegressor]:
     if not isinstance(arms, Mapping) or not arms:
         raise ValueError(f"arms must be a dict of at least one estimator by name. Got {arms!r}.")
     if not (inner_cv is None or isinstance(inner_cv, Integral) or hasattr(inner_cv, "split")):
@@ -128,24 +130,19 @@ def _checked_arms(arms: Arms, inner_cv: Any) -> dict[str, NetworkRegressor]:
         )
     chosen = {}
     for name, arm in arms.items():
-        if not isinstance(arm, NetworkRegressor):
+        if not isinstance(arm, TrainedRegressor):
             raise TypeError(
-                f"arms must be MVERegressor or MVERegressorCV: {name!r} is a {type(arm).__name__}."
+                "arms must be AutoRegressor, MVERegressor or MVERegressorCV: "
+                f"{name!r} is a {type(arm).__name__}."
             )
         chosen[str(name)] = clone(arm)
-        if isinstance(arm, MVERegressorCV) and inner_cv is not None:
+        if hasattr(arm, "cv") and inner_cv is not None:
             chosen[str(name)].set_params(cv=inner_cv)
     return chosen
 
 
-def _described(arm: NetworkRegressor) -> dict[str, str]:
-    """The parameters that decide an arm's result, as text that is the same in every process."""
+def _described(arm: TrainedRegressor) -> dict[str, str]:
+    """The parameters that decide an arm's result, as text."""
     idle = ("n_jobs", "random_state", "verbose")
     params = {k: v for k, v in arm.get_params().items() if k not in idle}
-    return {"estimator": type(arm).__name__} | {k: _text(v) for k, v in params.items()}
-
-
-def _text(value: Any) -> str:
-    if " object at 0x" in repr(value):  # no repr of its own
-        return f"{type(value).__name__}({_text(sorted(vars(value).items()))})"
-    return repr(value.tolist() if isinstance(value, np.ndarray) else value)
+    return {"estimator": type(arm).__name__} | {k: canonical(v) for k, v in params.items()}

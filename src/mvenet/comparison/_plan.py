@@ -10,8 +10,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from mvenet import _plan, fleet
-from mvenet._wording import duration
+from mvenet._training import plan
+from mvenet._utils.machine import effective_threads
+from mvenet._utils.wording import duration
 from mvenet.comparison._experiment import Arms, make_experiment
 from mvenet.comparison._store import Store
 
@@ -24,14 +25,14 @@ class Plan:
     ----------
     folds, folds_done : int
         Outer folds, and those that the store has already.
-    workload : mvenet._plan.Workload
+    workload : mvenet._training.plan.Workload
         Networks, gradient steps and seconds of the folds to do. The networks trained once the
         penalties are chosen are counted as if no two arms chose the same.
     """
 
     folds: int
     folds_done: int
-    workload: _plan.Workload
+    workload: plan.Workload
 
     def as_dict(self) -> dict[str, float]:
         """The numbers by name."""
@@ -69,9 +70,9 @@ def plan_comparison(
     with Store(store) if store is not None and present else contextlib.nullcontext() as kept:
         experiment = make_experiment(X, y, arms, outer_cv, inner_cv, random_state, encoder, kept)
         done = {} if kept is None else kept.results()
-    threads = fleet.effective_threads(n_jobs)
-    work = _plan.Workload()
+    threads = effective_threads(n_jobs)
+    work = plan.Workload()
     for i in range(len(experiment.folds)):
         if i not in done:
-            work += _plan.estimate(experiment.plans(i), threads=threads)
+            work += plan.estimate(experiment.plans(i), threads=threads)
     return Plan(len(experiment.folds), len(done), work)

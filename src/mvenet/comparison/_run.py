@@ -16,10 +16,10 @@ from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 
 from mvenet import metrics
-from mvenet._distributed import UNITS_A_WORKER, Workers, active_workers
-from mvenet._estimator import NetworkRegressor, fit_together
-from mvenet._plan import most_units, planned_steps
-from mvenet._progress import steps_bar
+from mvenet._estimators.base import TrainedRegressor, fit_together
+from mvenet._training.distributed import UNITS_A_WORKER, Workers, active_workers
+from mvenet._training.plan import most_units, planned_steps
+from mvenet._training.progress import steps_bar
 from mvenet.comparison._experiment import Arms, Experiment, make_experiment
 from mvenet.comparison._result import Comparison
 from mvenet.comparison._store import Store
@@ -40,7 +40,7 @@ def compare_strategies(
     """Compare ways of training on a table by nested cross-validation.
 
     Each arm is fitted to the same outer folds, with the same inner folds, starts and batches, and
-    judged by the rows left out. Arms are fitted together: a network that serves two is trained
+    scored on the rows left out. Arms are fitted together: a network that serves two is trained
     once. Folds run through joblib; within ``joblib.parallel_config(backend="dask")`` the networks
     of each fold are shared by all workers of a Dask cluster, and a few folds run side by side.
 
@@ -48,11 +48,11 @@ def compare_strategies(
     ----------
     X : array-like of shape (n, n_features)
     y : array-like of shape (n,)
-    arms : dict of MVERegressor or MVERegressorCV, or None
+    arms : dict of AutoRegressor, MVERegressor or MVERegressorCV, or None
         What to compare, by name. None is :func:`strategy_arms`, the paper's six. Their
         ``random_state`` is replaced, so that all see the same.
     outer_cv : int, splitter or iterable, default=10
-        Folds that judge. A number means that many shuffled ones.
+        Folds whose rows the arms are scored on. A number means that many shuffled ones.
     inner_cv : int, splitter or None, default=10
         Folds that choose the penalties, instead of the ``cv`` of the arms that search; None leaves
         those as they are.
@@ -67,8 +67,8 @@ def compare_strategies(
         1 shows a progress bar with the time left (needs rich).
     encoder : transformer or None, default=None
         Makes numbers of X, such as :class:`mvenet.table.TableEncoder`: fitted anew on the rows that
-        each outer fold trains on, so that the rows which judge tell it nothing. X may then be
-        whatever it takes.
+        each outer fold trains on, so that it learns nothing from the rows left out. X may then
+        be whatever it takes.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def _folds_at_once(experiment: Experiment, todo: list[int], workers: Workers) ->
 def _run_fold(
     experiment: Experiment, fold: int, n_jobs: int | None, ticks: _Ticks
 ) -> tuple[int, dict[str, Any]]:
-    """Fit all arms on one outer fold and judge them; what comes back goes into the store."""
+    """Fit all arms on one outer fold and score them; what comes back goes into the store."""
     start = time.perf_counter()
     train, test = experiment.folds[fold]
     X_train, X_test = experiment.inputs(fold)
@@ -161,17 +161,14 @@ def _run_fold(
     return fold, {"arms": scores, "steps": steps, "seconds": time.perf_counter() - start}
 
 
-def _scores(arm: NetworkRegressor, X: NDArray[Any], y: NDArray[np.float64]) -> dict[str, float]:
+def _scores(arm: TrainedRegressor, X: NDArray[Any], y: NDArray[np.float64]) -> dict[str, float]:
     if not arm.__sklearn_is_fitted__():  # all its networks diverged
         return {"loglik": -math.inf, "rmse": math.inf, "reg_mean": math.nan, "reg_var": math.nan}
     dist = arm.predict_dist(X)
-    reg_mean, reg_var = arm.penalties_
-    return {
-        "loglik": -metrics.nll(y, dist),
-        "rmse": metrics.rmse(y, dist),
-        "reg_mean": reg_mean,
-        "reg_var": reg_var,
-    }
+    scores = {"loglik": -metrics.nll(y, dist), "rmse": metrics.rmse(y, dist)}
+    for name in ("reg_mean", "reg_var"):  # chosen, given, or different in every candidate
+        scores[name] = getattr(arm, f"best_{name}_", getattr(arm, f"{name}_", math.nan))
+    return scores
 
 
 def _comparison(experiment: Experiment, done: Mapping[int, Any]) -> Comparison:
@@ -186,7 +183,7 @@ def _comparison(experiment: Experiment, done: Mapping[int, Any]) -> Comparison:
         row = {
             "fold": fold,
             "arm": name,
-            "strategy": arm.strategy,
+            "strategy": getattr(arm, "strategy", "automatic"),
             "regularization": getattr(arm, "selection", "fixed"),
             **done[fold]["arms"][name],
         }

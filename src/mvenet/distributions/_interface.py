@@ -87,7 +87,8 @@ class Distribution(ABC):
         for weight, std, distance in zip(
             self.weights, self._within(), self._distances(), strict=True
         ):
-            total = np.hypot(total, np.sqrt(weight) * np.hypot(std, distance))
+            if weight > 0.0:  # zero times a member that is infinite is not zero
+                total = np.hypot(total, np.sqrt(weight) * np.hypot(std, distance))
         return total
 
     @property
@@ -221,8 +222,10 @@ class Distribution(ABC):
 
     def _average(self, members: Iterable[FloatArray]) -> FloatArray:
         total = np.zeros(len(self))
-        for weight, member in zip(self.weights, members, strict=True):
-            total += weight * member
+        with np.errstate(over="ignore"):  # too large a square is infinite
+            for weight, member in zip(self.weights, members, strict=True):
+                if weight > 0.0:
+                    total += weight * member
         return total
 
     def _outcomes(self, y: ArrayLike) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -12,7 +13,9 @@ from numpy.typing import ArrayLike
 from mvenet.distributions._checks import FloatArray
 from mvenet.distributions._interface import Distribution
 from mvenet.distributions._normal import NormalMixture
-from mvenet.distributions._special import erf, ndtr
+from mvenet.distributions._special import erf, log_ndtr
+
+_SQRT_2 = math.sqrt(2.0)
 
 
 @final
@@ -85,7 +88,7 @@ class LogNormalMixture(Distribution):
 
     def _member_means(self) -> Iterator[FloatArray]:
         members = zip(self.logs.means, self.logs.stds, strict=True)
-        return (np.exp(mean + 0.5 * std**2) for mean, std in members)
+        return (_exp(mean + 0.5 * std**2) for mean, std in members)
 
     @property
     def mean(self) -> FloatArray:
@@ -93,17 +96,18 @@ class LogNormalMixture(Distribution):
         return self._average(self._member_means())
 
     def _within(self) -> Iterator[FloatArray]:
-        members = zip(self._member_means(), self.logs.stds, strict=True)
-        return (mean * np.sqrt(np.expm1(std**2)) for mean, std in members)
+        return (_std(mean, std) for mean, std in zip(self.logs.means, self.logs.stds, strict=True))
 
     def _distances(self) -> Iterator[FloatArray]:
         centre = self.mean
-        return (mean - centre for mean in self._member_means())
+        return (_apart(mean, centre) for mean in self._member_means())
 
     def _known(self, within: FloatArray) -> FloatArray | float:
         if self.logs.disagreement is None:
             return 0.0
-        return np.minimum(self.mean**2 * np.expm1(self.logs.disagreement), within)
+        with np.errstate(over="ignore", invalid="ignore"):
+            known = self.mean**2 * np.expm1(self.logs.disagreement)
+        return np.minimum(np.nan_to_num(known), within)
 
     def _log_density(self, y: FloatArray) -> FloatArray:
         """``log Σ w_i N(log y; μ_i, s_i²) - log y``; no density at and below zero."""
@@ -121,23 +125,30 @@ class LogNormalMixture(Distribution):
     def _crps(self, y: FloatArray) -> FloatArray:
         """``Σ w_i E|Y_i - y| - ½ ΣΣ w_i w_j E|Y_i - Y_j|``.
 
-        ``E|Y_i - Y_j| = E_i T((μ_i - μ_j + s_i²) / s) + E_j T((μ_j - μ_i + s_j²) / s)`` with
-        ``T = 2Φ - 1``, ``E_i = exp(μ_i + s_i²/2)`` and ``s² = s_i² + s_j²``.
+        With ``E_i = exp(μ_i + s_i²/2)``, ``T = 2Φ - 1`` and ``z_i = (log y - μ_i) / s_i`` this is
+        ``Σ w_i y T(z_i) - ΣΣ w_i w_j E_i (T(z_i - s_i) + T(b_ij))``, where
+        ``b_ij = (μ_i - μ_j + s_i²) / √(s_i² + s_j²)``.
         """
         log_y, score = _log(y), np.zeros(len(self))
-        members = list(
-            zip(self.weights, self._member_means(), self.logs.means, self.logs.stds, strict=True)
-        )
-        for i, (weight, mean, log_mean, std) in enumerate(members):
-            z = (log_y - log_mean) / std
-            score += weight * (y * _sign(z) - mean * _sign(z - std))
-            score -= weight**2 * mean * erf(0.5 * std)
-            for weight_j, mean_j, log_mean_j, std_j in members[:i]:
-                both, apart = np.hypot(std, std_j), log_mean - log_mean_j
-                larger = mean * _sign((apart + std**2) / both)
-                larger += mean_j * _sign((std_j**2 - apart) / both)
-                score -= weight * weight_j * larger
-        return score
+        weighted = self.weights > 0.0  # zero times a member that is infinite is not zero
+        parts = (self.weights, self.logs.means, self.logs.stds)
+        members = list(zip(*(part[weighted] for part in parts), strict=True))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for weight, log_mean, std in members:
+                z = (log_y - log_mean) / std
+                a, log_E = z - std, log_mean + 0.5 * std**2
+                sign, lower = erf(a / _SQRT_2), np.exp(log_E + log_ndtr(a))
+                score += weight * y * erf(z / _SQRT_2)
+                for weight_j, log_mean_j, std_j in members:
+                    both = np.hypot(std, std_j)
+                    b = (log_mean - log_mean_j) / both + std * (std / both)
+                    # Signs close to -1 and 1 are together the difference of two tails, which is
+                    # small where E is large.
+                    tails = 2.0 * (lower - np.exp(log_E + log_ndtr(-b)))
+                    near = np.exp(log_E) * (sign + erf(b / _SQRT_2))
+                    close = np.maximum(np.abs(a), np.abs(b)) < 1.0
+                    score -= weight * weight_j * np.where(close, near, tails)
+        return np.where(np.isinf(y), np.inf, score)
 
     def _drawn(self, rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
         return np.exp(self.logs._drawn(rng, shape))
@@ -149,7 +160,21 @@ def _log(y: FloatArray) -> FloatArray:
         return np.log(np.maximum(y, 0.0))
 
 
-def _sign(z: FloatArray) -> FloatArray:
-    """``2Φ(z) - 1``: the mean sign of a normal variable, z standard deviations above zero."""
-    signs: FloatArray = 2.0 * ndtr(z) - 1.0
-    return signs
+def _exp(x: FloatArray) -> FloatArray:
+    """Exponential; infinity of all that is too large."""
+    with np.errstate(over="ignore"):
+        return np.exp(x)
+
+
+def _std(log_mean: FloatArray, log_std: FloatArray) -> FloatArray:
+    """``exp(μ + s²/2) √(exp(s²) - 1)``, of any s."""
+    narrow = np.minimum(log_std, 7.0)  # beyond, the 1 is lost beside exp(s²)
+    relative = np.maximum(np.sqrt(np.expm1(narrow**2)), log_std)  # where the square is lost
+    usual = _exp(log_mean + 0.5 * log_std**2) * relative
+    return np.where(log_std > narrow, _exp(log_mean + log_std**2), usual)
+
+
+def _apart(mean: FloatArray, centre: FloatArray) -> FloatArray:
+    """How far a mean is from that of all; infinitely, if that is infinite."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isinf(centre), np.inf, mean - centre)

@@ -227,8 +227,9 @@ def normal_or_mixture(
     means: Sequence[FloatArray] | FloatArray,
     stds: Sequence[FloatArray] | FloatArray,
     weights: FloatArray | None = None,
+    disagreement: FloatArray | None = None,
 ) -> Normal | NormalMixture:
     """The mixture of what members say of n rows, which is a plain normal if there is only one."""
-    if len(means) == 1:
+    if len(means) == 1 and disagreement is None:
         return Normal(means[0], stds[0])
-    return NormalMixture(means, stds, weights)
+    return NormalMixture(means, stds, weights, disagreement)

@@ -20,3 +20,10 @@ def ndtr(x: Any) -> Any:
     import scipy.special
 
     return scipy.special.ndtr(x)
+
+
+def log_ndtr(x: Any) -> Any:
+    """Logarithm of the standard normal's distribution function, of any tail."""
+    import scipy.special
+
+    return scipy.special.log_ndtr(x)

@@ -1,22 +1,26 @@
 """A fitted model as one ONNX file, for programs that have neither mvenet nor Python.
 
-The graph is the engine's ``predict`` (engine/fleet.cpp) and the moments of the mixture
-(distributions.py), node by node: standardise, two perceptrons, back to units of y. What an
-automatic search found is several of these and more, see ``_composite.py``.
+The graph is the engine's ``predict`` (engine/ensemble.cpp) and the moments of the mixture
+(distributions.py), node by node: standardise, two perceptrons, back to units of y. The model of an
+automatic search is several of these and more, see ``_composite.py``.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from functools import singledispatch
 
 from mvenet import __version__
-from mvenet._atomic import replacing
-from mvenet._predictor import Predictor
-from mvenet.onnx._composite import check_composite, composite_moments
+from mvenet._models.composite import Composite
+from mvenet._models.ensemble import Ensemble
+from mvenet._models.predictor import Predictor
+from mvenet._utils.atomic import replacing
+from mvenet.onnx._composite import composite_moments, encoded_columns
 from mvenet.onnx._graph import (
     SMALLEST_STD,
     Graph,
+    each,
     network_means,
     network_variances,
     standardised,
@@ -37,13 +41,13 @@ def export(model: Predictor, path: str | os.PathLike[str]) -> None:
 
     Its input is ``X``, float32 of shape (n, n_features), for any n and in the units of the training
     table. Its outputs are ``mean`` and ``std``, float64 of shape (n,), in units of y: what
-    ``model.predict(X, return_std=True)`` returns, for ensembles, with ``scale_`` and for what an
-    automatic search found too. They are float64 because a mean that is large beside its std would
+    ``model.predict(X, return_std=True)`` returns, for ensembles with their factor and for the model
+    of an automatic search, too. They are float64 because a mean that is large beside its std would
     lose its digits in float32.
 
     Parameters
     ----------
-    model : MVERegressor or MVERegressorCV
+    model : AutoRegressor, MVERegressor or MVERegressorCV
         Fitted. Of a pipeline, export the last step.
     path : str or path
         The file to write, whole or not at all; an older one is replaced.
@@ -51,7 +55,7 @@ def export(model: Predictor, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     TypeError
-        If the model is something else, such as a pipeline, or holds a regressor given as ``means``.
+        If the model is something else, such as a pipeline, or holds a candidate of the user's.
     sklearn.exceptions.NotFittedError
         If it is not fitted.
     OSError
@@ -112,12 +116,11 @@ def _check(model: object) -> None:
         )
     if not isinstance(model, Predictor):
         raise TypeError(
-            f"model must be a fitted MVERegressor or MVERegressorCV, got {type(model).__name__}: "
-            "pass one of these, such as the best_estimator_ of a GridSearchCV."
+            "model must be a fitted AutoRegressor, MVERegressor or MVERegressorCV, got "
+            f"{type(model).__name__}: pass one of these, such as the best_estimator_ of a "
+            "GridSearchCV."
         )
-    if hasattr(model, "composite_"):
-        check_composite(model.composite_)
-    elif not hasattr(model, "networks_"):
+    if not hasattr(model, "model_"):
         from sklearn.utils.validation import check_is_fitted  # a second, for an error's sake
 
         check_is_fitted(model)
@@ -126,29 +129,37 @@ def _check(model: object) -> None:
 def _graph_of(model: Predictor) -> Graph:
     """From X of shape (n, d) to mean and std of shape (n,)."""
     graph = Graph()
-    if hasattr(model, "composite_"):
-        composite_moments(graph, model.composite_)
-    else:
-        networks = model.networks_
-        z = standardised(graph, networks, graph.double("X"))
-        mean, variance = network_means(graph, networks, z), network_variances(graph, networks, z)
-        _moments(graph, mean, variance, model)
+    model_nodes(model.model_, graph)
     return graph
 
 
-def _moments(graph: Graph, mean: str, variance: str, model: Predictor) -> None:
-    """Mean and std of the mixture, from those of its members, each in its own units.
+@singledispatch
+def model_nodes(model: object, graph: Graph) -> None:
+    """Nodes of a whole model, from X of shape (n, d) to mean and std of shape (n,)."""
+    raise TypeError(f"A {type(model).__name__} has no place in an ONNX file: export another model.")
 
-    Until the end they are in units of the largest scale, counted from the first member's mean:
-    squares then neither overflow nor vanish, whatever the scale of y.
+
+model_nodes.register(Composite, lambda model, graph: composite_moments(graph, model))
+
+
+@model_nodes.register
+def _(model: Ensemble, graph: Graph) -> None:
+    """Until the end, in units of the largest scale, counted from the first member's mean.
+
+    Squares then neither overflow nor vanish, whatever the scale of y.
     """
-    y_mean, y_scale = model.networks_.y_mean, model.networks_.y_scale
-    origin, unit = y_mean[0], y_scale.max()
-    scale = (y_scale / unit)[:, None]
-    means = graph("Add", graph("Mul", mean, scale), ((y_mean - origin) / unit)[:, None])
+    networks, x = model.networks, graph.double("X")
+    if model.steps is not None:
+        x = encoded_columns(graph, model.steps, x)
+    z = standardised(graph, networks, x)
+    mean, variance = network_means(graph, networks, z), network_variances(graph, networks, z)
+    origin, unit = networks.y_mean[0], networks.y_scale.max()
+    parts = (networks.y_scale / unit, (networks.y_mean - origin) / unit)
+    scale, offset = (each(part[:, None]) for part in parts)
+    means = graph("Add", graph("Mul", mean, scale), offset)
     centre = graph.average(means)
     distance = graph("Sub", means, centre)
-    aleatoric = graph("Mul", variance, (model.scale_ * scale) ** 2)
+    aleatoric = graph("Mul", variance, (model.scale * scale) ** 2)
     total = graph.average(graph("Add", aleatoric, graph("Mul", distance, distance)))
     graph("Add", graph("Mul", centre, unit), origin, output="mean")
     graph("Max", graph("Mul", graph("Sqrt", total), unit), SMALLEST_STD, output="std")

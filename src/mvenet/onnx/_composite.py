@@ -1,21 +1,27 @@
-"""The model of an automatic search as nodes: :mod:`mvenet._composite`, part by part."""
+"""The model of an automatic search as nodes: :mod:`mvenet._models.composite`, part by part."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import singledispatch
 
 import numpy as np
 
-from mvenet._composite import OURS, Array, Composite, Linear, MeanOfNoise, NetworkMean, Noise
-from mvenet._process import LogColumns, Process
-from mvenet._stack import MULTIPLES
-from mvenet._steps import BOUND, Steps
-from mvenet._trees import Forest
-from mvenet.fleet import Networks
+from mvenet._models.composite import Array, Composite
+from mvenet._models.forest import Forest
+from mvenet._models.gaussian_process import LogColumns, Process
+from mvenet._models.means import GivenRegressor, Linear, MeanOfNoise, NetworkMean
+from mvenet._models.mixture import MULTIPLES
+from mvenet._models.networks import Networks
+from mvenet._models.noise import Noise
+from mvenet._models.piecewise import BOUND, Steps
+from mvenet._models.seen import SOON
 from mvenet.onnx._graph import (
     SMALLEST_STD,
     Graph,
     bent,
+    each,
     network_means,
     network_variances,
     standardised,
@@ -24,95 +30,130 @@ from mvenet.onnx._graph import (
 FAR = 1e100  # whose square is a number, too
 
 
-def check_composite(composite: Composite) -> None:
-    """Refuse a blend of what has no nodes."""
-    for mean in composite.means:
-        if not isinstance(mean, OURS):
-            raise TypeError(
-                f"means gave the model a {type(mean).__name__}, which has no place in the file: "
-                'fit with means="networks", or "auto", to export it.'
-            )
+@dataclass
+class Columns:
+    """The columns of a table as nodes, as the parts of a composite read them."""
+
+    graph: Graph
+    model: Composite
+    plain: str
+    clipped: str
+    _encoded: str | None = None
+    _joint: dict[int, tuple[str, str]] = field(default_factory=dict)
+
+    def read_by(self, part: NetworkMean | Noise) -> str:
+        """Plain or encoded columns, whichever the part reads; encoded ones are made once."""
+        if not part.encoded:
+            return self.plain
+        if self._encoded is None:
+            self._encoded = encoded_columns(self.graph, self.model.steps, self.plain)
+        return self._encoded
+
+    def of_joint(self, number: int) -> tuple[str, str]:
+        """Mean by the networks of a noise that has one of its own, and their standardised input."""
+        if number not in self._joint:
+            noise = self.model.noises[number]
+            z = standardised(self.graph, noise.networks, self.read_by(noise))
+            self._joint[number] = _average_mean(self.graph, noise.networks, z), z
+        return self._joint[number]
 
 
-def composite_moments(graph: Graph, composite: Composite) -> None:
+@singledispatch
+def mean_nodes(mean: object, columns: Columns) -> str:
+    """Nodes of a part of the blended mean, of shape (n,), in units of y."""
+    raise TypeError(
+        f"The model holds a {type(mean).__name__}, which has no place in the file: leave it out of "
+        "candidates to export the model."
+    )
+
+
+@mean_nodes.register
+def _(mean: GivenRegressor, columns: Columns) -> str:
+    raise TypeError(
+        f"candidates gave the model a {type(mean.regressor).__name__}, which has no place in the "
+        'file: fit with candidates="networks", or "auto", to export it.'
+    )
+
+
+@mean_nodes.register
+def _(mean: MeanOfNoise, columns: Columns) -> str:
+    return columns.of_joint(mean.number)[0]
+
+
+@mean_nodes.register
+def _(mean: NetworkMean, columns: Columns) -> str:
+    z = standardised(columns.graph, mean.networks, columns.read_by(mean))
+    return _average_mean(columns.graph, mean.networks, z)
+
+
+@mean_nodes.register
+def _(mean: Linear, columns: Columns) -> str:
+    graph = columns.graph
+    product = _row_sum(graph, graph("Mul", columns.clipped, mean.coefficients))
+    return graph("Add", product, mean.intercept)
+
+
+def composite_moments(graph: Graph, model: Composite) -> None:
     """From X of shape (n, d) to mean and std of shape (n,)."""
-    x, seen = graph.double("X"), composite.range
-    within = graph("Max", graph("Min", x, seen.x_high), seen.x_low)
-    inputs = _inputs(graph, composite, x)
-    standard = {
-        number: standardised(graph, noise.networks, inputs[noise.encoded])
-        for number, noise in enumerate(composite.noises)
-        if noise.joint
-    }
-    said = {
-        number: _average_mean(graph, composite.noises[number].networks, z)
-        for number, z in standard.items()
-    }
-    blended = _blend(graph, composite, inputs, within, said)
-    ignorance = _ignorance(graph, composite, x, within)
-    used = [(number, noise) for number, noise in enumerate(composite.noises) if noise.weights.any()]
+    x, seen = graph.double("X"), model.range
+    clipped = graph("Max", graph("Min", x, seen.x_high), seen.x_low)
+    columns = Columns(graph, model, x, clipped)
+    parts = [mean_nodes(mean, columns) for mean in model.means]
+    blended = graph("Clip", _weighted(graph, parts, model.shares), *model.limits)
+    added = _added_variance(graph, model, x, clipped)
     means, variances = [], []
-    for number, noise in used:
+    for number, noise in enumerate(model.noises):
         if noise.joint:
-            mean, z = graph("Clip", said[number], *composite.limits), standard[number]
+            mean, z = columns.of_joint(number)
+            mean = graph("Clip", mean, *model.limits)
         else:
             column = graph("Unsqueeze", blended, np.array([1]))
-            columns = graph("Concat", inputs[noise.encoded], column, axis=1)
-            mean, z = blended, standardised(graph, noise.networks, columns)
-        means.append(mean)
-        variances.append(_noise_variance(graph, noise, z))
-    noises = [noise for _, noise in used]
-    mixture = _log_mixture if composite.log else _mixture
-    mixture(graph, noises, means, variances, ignorance)
+            read = graph("Concat", columns.read_by(noise), column, axis=1)
+            mean, z = blended, standardised(graph, noise.networks, read)
+        variance = _noise_variance(graph, noise, z)
+        for multiple in MULTIPLES[noise.weights > 0]:
+            means.append(mean)
+            own = graph("Add", graph("Mul", variance, float(multiple**2)), added)
+            wide = np.isinf(model.widest)
+            variances.append(own if wide else graph("Min", own, float(model.widest**2)))
+    (_log_mixture if model.log else _mixture)(graph, model, means, variances)
 
 
 def _mixture(
-    graph: Graph,
-    noises: Sequence[Noise],
-    means: Sequence[str],
-    variances: Sequence[str],
-    ignorance: str,
+    graph: Graph, model: Composite, means: Sequence[str], variances: Sequence[str]
 ) -> None:
-    """Mean and std of the mixture, from what each noise brings and a variance that all have."""
-    shares = [noise.weights.sum() for noise in noises]
-    heavy = [noise.weights @ MULTIPLES**2 for noise in noises]
-    centre = _weighted(graph, means, shares)
-    distances = [graph("Sub", mean, centre) for mean in means]
-    squares = [graph("Mul", distance, distance) for distance in distances]
-    total = _weighted(graph, [*variances, *squares, ignorance], [*heavy, *shares, 1.0])
-    graph("Identity", centre, output="mean")
-    graph("Max", graph("Sqrt", total), SMALLEST_STD, output="std")
+    """Mean and std of the mixture, from those of its components."""
+    centre = _weighted(graph, means, model.weights)
+    squares = []
+    for mean, variance in zip(means, variances, strict=True):
+        distance = graph("Sub", mean, centre)
+        squares.append(graph("Add", variance, graph("Mul", distance, distance)))
+    total = graph("Sqrt", _weighted(graph, squares, model.weights))
+    graph("Mul", centre, model.unit, output="mean")
+    graph("Max", graph("Mul", total, model.unit), SMALLEST_STD, output="std")
 
 
 def _log_mixture(
-    graph: Graph,
-    noises: Sequence[Noise],
-    means: Sequence[str],
-    variances: Sequence[str],
-    ignorance: str,
+    graph: Graph, model: Composite, means: Sequence[str], variances: Sequence[str]
 ) -> None:
     """The same where mean and variance are of log y: moments of y, of a mixture of log-normals.
 
-    As in :func:`mvenet._stack.moments`, counted from a common median.
+    As in :func:`mvenet._models.mixture.moments`, counted from a common median.
     """
-    centre = _weighted(graph, means, [noise.weights.sum() for noise in noises])
-    members, weights = [], []
-    for noise, mean, variance in zip(noises, means, variances, strict=True):
-        for number in np.flatnonzero(noise.weights):
-            scaled = graph("Mul", variance, float(MULTIPLES[number] ** 2))
-            var = graph("Add", scaled, ignorance)
-            half = graph("Mul", var, 0.5)
-            members.append((graph("Exp", graph("Add", graph("Sub", mean, centre), half)), var))
-            weights.append(float(noise.weights[number]))
-    average = _weighted(graph, [own for own, _ in members], weights)
+    centre = _weighted(graph, means, model.weights)
+    members = [
+        graph("Exp", graph("Add", graph("Sub", mean, centre), graph("Mul", variance, 0.5)))
+        for mean, variance in zip(means, variances, strict=True)
+    ]
+    average = _weighted(graph, members, model.weights)
     squares = []
-    for own, var in members:
-        within = graph("Mul", graph("Mul", own, own), _expm1(graph, var))
+    for own, variance in zip(members, variances, strict=True):
+        within = graph("Mul", graph("Mul", own, own), _expm1(graph, variance))
         distance = graph("Sub", own, average)
         squares.append(graph("Add", within, graph("Mul", distance, distance)))
-    scale = graph("Exp", centre)
+    scale = graph("Mul", graph("Exp", centre), model.unit)
     graph("Mul", scale, average, output="mean")
-    std = graph("Mul", scale, graph("Sqrt", _weighted(graph, squares, weights)))
+    std = graph("Mul", scale, graph("Sqrt", _weighted(graph, squares, model.weights)))
     graph("Max", std, SMALLEST_STD, output="std")
 
 
@@ -122,16 +163,8 @@ def _expm1(graph: Graph, value: str) -> str:
     return graph("Div", graph("Mul", t, 2.0), graph("Sub", 1.0, t))
 
 
-def _inputs(graph: Graph, composite: Composite, x: str) -> dict[bool, str]:
-    """The columns as they are and, if any network reads them, encoded."""
-    readers = (part for part in (*composite.means, *composite.noises) if hasattr(part, "encoded"))
-    if not any(part.encoded for part in readers):
-        return {False: x}
-    return {False: x, True: _encoded(graph, composite.steps, x)}
-
-
-def _encoded(graph: Graph, steps: Steps, x: str) -> str:
-    """Bounded columns, then the steps, of shape (n, d + s)."""
+def encoded_columns(graph: Graph, steps: Steps, x: str) -> str:
+    """Bounded columns, then the pieces, of shape (n, d + s)."""
     z = graph.within(graph("Div", graph("Sub", x, steps.center), steps.scale), FAR)
     bounded = bent(graph, z, BOUND)
     if not len(steps.column):
@@ -141,52 +174,32 @@ def _encoded(graph: Graph, steps: Steps, x: str) -> str:
     return graph("Concat", bounded, part, axis=1)
 
 
-def _blend(
-    graph: Graph, composite: Composite, inputs: dict[bool, str], within: str, said: dict[int, str]
-) -> str:
-    """The blended mean, of shape (n,)."""
-    parts = []
-    for mean in composite.means:
-        match mean:
-            case MeanOfNoise():
-                parts.append(said[mean.number])
-            case NetworkMean():
-                z = standardised(graph, mean.networks, inputs[mean.encoded])
-                parts.append(_average_mean(graph, mean.networks, z))
-            case Linear():
-                product = _row_sum(graph, graph("Mul", within, mean.coefficients))
-                parts.append(graph("Add", product, mean.intercept))
-            case Forest():
-                parts.append(_forest(graph, mean, within))
-            case Process():
-                parts.append(_process(graph, mean, within))
-    return graph("Clip", _weighted(graph, parts, composite.shares), *composite.limits)
-
-
 def _average_mean(graph: Graph, networks: Networks, z: str) -> str:
     """Mean over the networks of their means, in units of y."""
-    scaled = graph("Mul", network_means(graph, networks, z), networks.y_scale[:, None])
-    return graph.average(graph("Add", scaled, networks.y_mean[:, None]))
+    scaled = graph("Mul", network_means(graph, networks, z), each(networks.y_scale[:, None]))
+    return graph.average(graph("Add", scaled, each(networks.y_mean[:, None])))
 
 
 def _noise_variance(graph: Graph, noise: Noise, z: str) -> str:
     """Variance by the networks together, after their shape."""
     log_variance = graph("Log", network_variances(graph, noise.networks, z))
-    log_scale = np.log(noise.networks.y_scale)[:, None]
+    log_scale = each(np.log(noise.networks.y_scale)[:, None])
     log_std = graph.average(graph("Add", graph("Mul", log_variance, 0.5), log_scale))
     shape = noise.shape
     line = graph("Add", graph("Mul", log_std, shape.exponent), shape.offset)
     return graph("Exp", graph("Mul", graph("Clip", line, shape.low, shape.high), 2.0))
 
 
-def _forest(graph: Graph, forest: Forest, within: str) -> str:
-    """Mean over the trees, in units of y; trees compare and add up in float32."""
+@mean_nodes.register
+def _(forest: Forest, columns: Columns) -> str:
+    """Mean over the trees; they compare and add up in float32."""
     import onnx
 
+    graph, within = columns.graph, columns.clipped
     sizes, leaf = np.diff(forest.starts), forest.feature < 0
     tree = np.repeat(np.arange(len(sizes)), sizes)
     node = np.arange(len(tree)) - np.repeat(forest.starts[:-1], sizes)
-    said = graph(
+    predicted = graph(
         "TreeEnsembleRegressor",
         graph("Cast", within, to=onnx.TensorProto.FLOAT),
         domain="ai.onnx.ml",
@@ -204,16 +217,18 @@ def _forest(graph: Graph, forest: Forest, within: str) -> str:
         target_ids=[0] * int(leaf.sum()),
         target_weights=forest.threshold[leaf].tolist(),
     )
-    standard = graph("Squeeze", graph.double(said), np.array([1]))
+    standard = graph("Squeeze", graph.double(predicted), np.array([1]))
     mean = graph("Add", graph("Mul", standard, forest.scale), forest.center)
     # A tree has an answer to NaN; all else in the graph says NaN.
     return graph("Add", mean, _row_sum(graph, graph("Mul", within, 0.0)))
 
 
-def _process(graph: Graph, process: Process, within: str) -> str:
+@mean_nodes.register
+def _(process: Process, columns: Columns) -> str:
     """A linear function, and a sum over the points of what falls with the distance from them."""
-    columns = within if process.logs is None else _with_logs(graph, process.logs, within)
-    z = graph("Div", graph("Sub", columns, process.center), process.scale)
+    graph, within = columns.graph, columns.clipped
+    given = within if process.logs is None else _with_logs(graph, process.logs, within)
+    z = graph("Div", graph("Sub", given, process.center), process.scale)
     own = graph("ReduceSum", graph("Mul", z, z), np.array([1]), keepdims=1)
     theirs = graph(
         "Sub", np.square(process.points).sum(axis=0), graph("MatMul", z, 2 * process.points)
@@ -238,13 +253,15 @@ def _with_logs(graph: Graph, logs: LogColumns, within: str) -> str:
     return graph("Concat", within, again, axis=1)
 
 
-def _ignorance(graph: Graph, composite: Composite, x: str, within: str) -> str:
-    """Variance that is added outside the range of the training rows."""
-    length = composite.range.x_high - composite.range.x_low
-    distance = graph("Abs", graph("Sub", x, within))
+def _added_variance(graph: Graph, model: Composite, x: str, clipped: str) -> str:
+    """Variance that every component has besides, outside the range of the training rows."""
+    length = model.range.x_high - model.range.x_low
+    distance = graph("Abs", graph("Sub", x, clipped))
     beyond = graph("Min", graph("Div", distance, np.where(length > 0, length, 1.0)), FAR)
     far = graph("Min", _row_sum(graph, graph("Mul", beyond, beyond)), FAR)
-    return graph("Mul", graph("Div", far, graph("Add", far, 1.0)), composite.unknown_std**2)
+    unknown = graph("Mul", graph("Div", far, graph("Add", far, 1.0)), model.unknown_std**2)
+    near = graph("Min", graph("Div", far, SOON**2), 1.0)
+    return graph("Add", unknown, graph("Mul", near, model.range.typical_std**2))
 
 
 def _row_sum(graph: Graph, value: str) -> str:

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mvenet.fleet import VARIANCE_FLOOR, Networks
+from mvenet._models.networks import Networks
+from mvenet._training.fleet import VARIANCE_FLOOR
 
 Layer = tuple[NDArray[Any], NDArray[Any]]
 
@@ -61,18 +62,23 @@ class Graph:
     def _constant(self, value: ArrayLike) -> str:
         import onnx
 
-        array = np.asarray(value)
-        if array.ndim > 1 and (array == array[:1]).all():
-            array = array[:1]  # one for all networks: less to store, and to compute with
         name = f"constant_{len(self.constants)}"
-        self.constants.append(onnx.numpy_helper.from_array(array, name))
+        self.constants.append(onnx.numpy_helper.from_array(np.asarray(value), name))
         return name
+
+
+def each(values: NDArray[Any]) -> NDArray[Any]:
+    """What each network has, (K, ...); if that is the same, one for all, to be broadcast.
+
+    It is less to store, and to compute with.
+    """
+    return values[:1] if (values == values[:1]).all() else values
 
 
 def standardised(graph: Graph, networks: Networks, x: str) -> str:
     """Inputs as each network sees them: from (n, d) to (K, n, d)."""
-    centred = graph("Sub", x, networks.x_mean[:, None])
-    z = graph.within(graph("Div", centred, networks.x_scale[:, None]), FARTHEST)
+    centred = graph("Sub", x, each(networks.x_mean[:, None]))
+    z = graph.within(graph("Div", centred, each(networks.x_scale[:, None])), FARTHEST)
     bound = networks.architecture.input_bound
     if bound == np.inf:
         return z
@@ -122,12 +128,12 @@ def _perceptron(graph: Graph, z: str, layers: list[Layer], networks: Networks) -
     for number, (weights, biases) in enumerate(layers):
         if number:
             value = graph.within(activated(graph, value), LARGEST_ACTIVATION)
-        product = graph("MatMul", value, graph.double(weights))
-        value = graph("Add", product, graph.double(biases))
+        product = graph("MatMul", value, graph.double(each(weights)))
+        value = graph("Add", product, graph.double(each(biases)))
     return graph("Squeeze", value, np.array([-1]))
 
 
-# One for each of fleet.ACTIVATIONS, which a test compares; what is not here is an error.
+# One for each of architecture.ACTIVATIONS, which a test compares; what is not here is an error.
 ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
     "elu": lambda graph, z: graph(
         "Add", graph("Max", z, 0.0), graph("Sub", graph("Exp", graph("Min", z, 0.0)), 1.0)

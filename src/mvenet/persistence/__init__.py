@@ -6,12 +6,12 @@ A model file is a zip archive, and skops writes what is in it::
     schema.json     the objects, as skops describes them
     0.npy, 1.npy …  one array each, not compressed
 
-Nothing in a file is executed, and nothing is believed. skops could read it too, but is not enough
-for that: it builds any estimator of scikit-learn, takes memory and time without limit if a file
-asks for it, and cannot know which numbers our engine would trip over. So a file is read in three
-steps, each of which may refuse it: the archive (sizes before contents, then checksums), the
-description (every type by name, each array once), and at last the networks (shapes, types and
-values).
+Nothing in a file is executed. skops could read it too, but is not careful enough: it builds any
+estimator of scikit-learn, takes memory and time without limit if a file asks for it, and cannot
+know which numbers our engine would trip over. So a file is read in three stages, each of which may
+refuse it: the archive (sizes before contents, then checksums); the description (every type by name,
+each array once, parts of a model only where a model has them); and at last each model (shapes,
+types and values of all its parts, by the ``check`` that its builder calls too).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import mvenet
-from mvenet._atomic import place_for, replacing
+from mvenet._utils.atomic import place_for, replacing
 from mvenet.persistence import _archive as archive
 from mvenet.persistence import _audit as audit
 from mvenet.persistence import _building as building
-from mvenet.persistence._archive import Members, RefusalError, printable, require
+from mvenet.persistence._archive import Members, RefusalError, printable
 from mvenet.persistence._names import written
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def save(model: BaseEstimator, path: AnyPath) -> None:
 
     Parameters
     ----------
-    model : MVERegressor, MVERegressorCV, or an estimator around one
+    model : AutoRegressor, MVERegressor, MVERegressorCV, or an estimator around one
         CalibratedRegressor, TableEncoder and, of scikit-learn, Pipeline, ColumnTransformer,
         FeatureUnion, TransformedTargetRegressor, FrozenEstimator; scalers, encoders, SimpleImputer,
         PCA, VarianceThreshold; FunctionTransformer with a function of NumPy such as ``np.log1p``.
@@ -92,10 +92,7 @@ def save(model: BaseEstimator, path: AnyPath) -> None:
     """
     place = place_for(path)
     data = _pack(_skops_io(), model)
-    try:  # a file that cannot be loaded is not written
-        _build(*archive.unpack(data))
-    except RefusalError as error:
-        raise ValueError(f"The model cannot be saved, because its file {error.args[0]}.") from error
+    _refuse_unreadable(data)
     with replacing(place) as fresh:
         fresh.write_bytes(data)
 
@@ -112,7 +109,7 @@ def load(path: AnyPath) -> Any:
 
     Returns
     -------
-    MVERegressor, MVERegressorCV, or the estimator around it
+    AutoRegressor, MVERegressor, MVERegressorCV, or the estimator around it
 
     Raises
     ------
@@ -142,9 +139,7 @@ def load_to_predict(path: AnyPath) -> Any:
     ValueError, OSError
         As in :func:`load`.
     """
-    model = _loaded(path, only_predicts=True)
-    plain = isinstance(model, building.Attributes)
-    return tuple(step for _, step in model.steps) if plain else model
+    return _loaded(path, only_predicts=True)
 
 
 def info(path: AnyPath) -> dict[str, Any]:
@@ -196,6 +191,19 @@ def _refusals(path: AnyPath) -> Iterator[None]:
         raise ValueError(f"{os.fspath(path)!r} {damage}.") from error
 
 
+def _refuse_unreadable(data: bytes) -> None:
+    """A file that cannot be loaded is not written."""
+    try:
+        _build(*archive.unpack(data))
+    except MemoryError:
+        raise
+    except Exception as error:
+        refused = isinstance(error, RefusalError)
+        reason = error.args[0] if refused else f"would be damaged ({_brief(error)})"
+        message = f"The model cannot be saved, because its file {reason}: fit it again."
+        raise ValueError(message) from error
+
+
 def _brief(error: Exception) -> str:
     return f"{type(error).__name__}: {printable(error)}"
 
@@ -207,17 +215,14 @@ def _build(metadata: dict[str, Any], members: Members, only_predicts: bool = Fal
     find = building.without_sklearn if plain else building.imported
     try:
         model = building.build(schema, members, find)
-    except MemoryError:
+    except (MemoryError, RefusalError):
         raise
     except Exception as error:  # most likely other versions, whose classes differ
         versions = ", ".join(f"{name} {version}" for name, version in metadata["versions"].items())
         remedy = f"try the versions that it was written with, {printable(versions)}"
         raise RefusalError(f"cannot be rebuilt ({_brief(error)})", remedy) from error
-    fitted = [part for part in audit.our_estimators(model) if audit.is_fitted(part)]
-    require(audit.is_estimator(model) and fitted, "holds no fitted network of mvenet")
-    for estimator in fitted:
-        audit.check_estimator(estimator)
-    return model
+    audit.check_model(model)
+    return building.steps_of(model) if plain else model
 
 
 def _pack(skops_io: Any, model: BaseEstimator) -> bytes:
@@ -225,13 +230,17 @@ def _pack(skops_io: Any, model: BaseEstimator) -> bytes:
     from sklearn.utils.validation import check_is_fitted
 
     ours = audit.our_estimators(model)
-    if not audit.is_estimator(model) or not ours:
+    if not audit.can_predict(model) or not ours:
         raise ValueError(
             f"model={type(model).__name__} has no network of mvenet in it: save it with "
             "skops.io.dump."
         )
     check_is_fitted(model)
     fitted = [part for part in ours if audit.is_fitted(part)]
+    if not fitted:
+        raise ValueError(
+            f"model={type(model).__name__} has no network of mvenet that is fitted: fit it again."
+        )
     for estimator in fitted:
         audit.check_parameters(estimator)  # set_params may have come after fit
     try:
@@ -250,7 +259,7 @@ def _pack(skops_io: Any, model: BaseEstimator) -> bytes:
             "save only the networks' estimator."
         )
     members["schema.json"] = _json(schema)
-    metadata = _metadata(model, (fitted or ours)[0], members)
+    metadata = _metadata(model, fitted[0], members)
     return archive.pack({"mvenet.json": _json(metadata), **members})
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import mvenet
-from mvenet._wording import no_file
+from mvenet._utils.wording import no_file
 
-FORMAT = 2  # 1 named the modules that our types lived in
+FORMAT = 3  # 1 named the modules that our types lived in; 2 had no model_
 LARGEST_FILE = 2**30  # bytes; loading takes a few times the memory of the file
 LARGEST_JSON = 2**23  # bytes of each JSON member, unpacked
 LARGEST_DIRECTORY = 2**20  # bytes of the archive's own list of members

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from mvenet._predictor import Predictor, PredictsDistribution
+from mvenet._models.checks import MalformedError
+from mvenet._models.composite import Composite
+from mvenet._models.ensemble import Ensemble
+from mvenet._models.predictor import Predictor, is_estimator
 from mvenet.persistence._archive import Members, RefusalError, parsed, printable, require
-from mvenet.persistence._composite import check_composite
-from mvenet.persistence._names import OURS
-from mvenet.persistence._networks import check_networks
+from mvenet.persistence._former import FORMER, renew
+from mvenet.persistence._names import OURS, PARTS, PLAIN
 
 DEEPEST = 200  # levels of JSON; a pipeline in a pipeline in a pipeline has 40
 OLDEST_PROTOCOL = 2  # of skops: a lower number in a file would call up its less careful readers
@@ -73,7 +75,9 @@ _HEADER = re.compile(
     rb"'fortran_order': (True|False), 'shape': \((?P<shape>(\d{1,12}(, |,|(?=\))))*)\), \} *\n",
     re.DOTALL,
 )
-_HOLDERS = (dict, list, tuple, np.ndarray)
+_CONTAINERS = (dict, list, tuple, np.ndarray)
+_MODELS = {"model_"} | FORMER  # attributes that hold a model, of estimators that predict by one
+_HOLD_MODELS = {name for name, (_, plain) in PLAIN.items() if plain == Predictor.__name__}
 
 
 def check_schema(members: Members) -> Any:
@@ -85,6 +89,7 @@ def check_schema(members: Members) -> Any:
     protocol = schema["protocol"]
     recent = type(protocol) is int and protocol >= OLDEST_PROTOCOL
     require(recent, "was written by a skops older than any that mvenet used")
+    check_places(schema)
     files = []
     for node in nodes(schema):
         # Nodes of one number are one object: a few dozen can keep skops's audit busy for ever.
@@ -119,6 +124,33 @@ def nodes(schema: Any) -> Iterator[dict[str, Any]]:
         waiting += reversed(inside)
 
 
+def check_places(schema: Any) -> None:
+    """Refuse a part of a model that stands anywhere but in the model of an estimator of ours.
+
+    There it is checked as a part of it; elsewhere nobody would look at it before the engine does.
+    """
+    waiting: list[tuple[Any, bool]] = [(schema, False)]
+    while waiting:
+        value, within = waiting.pop()
+        if isinstance(value, list):
+            waiting += [(child, within) for child in value]
+        elif isinstance(value, dict):
+            waiting += _inside(value, within)
+
+
+def _inside(node: dict[str, Any], within: bool) -> list[tuple[Any, bool]]:
+    """What is built for the object that has this piece of JSON, and whether as part of a model."""
+    if node.get("__loader__") != "ObjectNode":
+        return [(child, within) for child in node.values()]
+    name, held = node["__class__"], node.get("content")
+    require(within or name not in PARTS, f"has a {name} that is no part of a model of ours")
+    if name not in _HOLD_MODELS or held is None or held["__loader__"] != "DictNode":
+        # What a regressor of the user's holds is an estimator, or nothing of ours.
+        return [(held, name in PARTS and name != "GivenRegressor")]
+    attributes = [(child, key in _MODELS) for key, child in held["content"].items()]
+    return [(held["key_types"], False), *attributes]
+
+
 def type_name(node: dict[str, Any]) -> str:
     """Full name of the type that a node stands for."""
     return f"{node['__module__']}.{node['__class__']}"
@@ -146,61 +178,83 @@ def check_array(name: str, content: bytes) -> None:
     require(whole, f"has a part {name} that is not as large as it says")
 
 
+def check_model(model: Any) -> None:
+    """Refuse a model that no fit has made; what an earlier format wrote becomes one of today."""
+    every = parts_of(model)
+    ours = [part for part in every if isinstance(part, Predictor)]
+    fitted = [part for part in ours if is_fitted(part)]
+    require(can_predict(model) and fitted, "holds no fitted network of mvenet")
+    try:
+        for estimator in ours:
+            renew(estimator)
+        for estimator in fitted:
+            check_estimator(estimator)
+        for part in every:
+            if hasattr(type(part), "_check_attributes"):
+                part._check_attributes()
+    except MalformedError as error:
+        raise RefusalError(f"holds a model that no fit has made: {error}") from error
+
+
 def our_estimators(model: Any) -> list[Predictor]:
     """All estimators of ours in a model, however deep, or what predicts in their place."""
-    waiting, seen, found = [model], {}, []
+    return [part for part in parts_of(model) if isinstance(part, Predictor)]
+
+
+def parts_of(model: Any) -> list[Any]:
+    """All objects in a model that a file may hold, itself first; of arrays those of objects."""
+    waiting, seen = [model], {}
     while waiting:
         part = waiting.pop()
         if id(part) in seen:
             continue
         seen[id(part)] = part
         inside: Iterable[Any] = ()
-        if is_estimator(part):
-            inside = vars(part).values()
-            found += [part] if isinstance(part, Predictor) else []
-        elif isinstance(part, dict):
+        if isinstance(part, dict):
             inside = part.values()
-        elif isinstance(part, np.ndarray):
-            inside = part.ravel().tolist() if part.dtype == object else ()
         elif isinstance(part, list | tuple):
             inside = part
-        waiting += [p for p in inside if isinstance(p, _HOLDERS) or is_estimator(p)]
-    return found
+        elif isinstance(part, np.ndarray):
+            inside = np.asarray(part).ravel().tolist() if part.dtype == object else ()
+        elif not isinstance(part, type):
+            inside = getattr(part, "__dict__", {}).values()
+        waiting += [p for p in inside if isinstance(p, _CONTAINERS) or _is_object(p)]
+    return [part for part in seen.values() if not isinstance(part, _CONTAINERS)]
 
 
-def is_estimator(part: Any) -> bool:
+def _is_object(part: Any) -> bool:
+    """Whether a part is one of those objects that a file may hold."""
+    return can_predict(part) or type(part).__module__.partition(".")[0] in ("sklearn", "mvenet")
+
+
+def can_predict(part: Any) -> bool:
     """Whether a part is an estimator, or what is built in the place of one to predict."""
-    plain = isinstance(part, PredictsDistribution | SimpleNamespace)
-    return plain or (hasattr(part, "get_params") and not isinstance(part, type))
+    return isinstance(part, SimpleNamespace) or is_estimator(part)
 
 
 def is_fitted(estimator: Predictor) -> bool:
     """Whether an estimator of ours holds what it was fitted to."""
-    return not {"networks_", "composite_"}.isdisjoint(vars(estimator))
+    return not _MODELS.isdisjoint(vars(estimator))
 
 
 def check_estimator(estimator: Predictor) -> None:
     """Refuse a fitted estimator of ours whose attributes do not fit together."""
     d = estimator.n_features_in_
-    require(isinstance(d, int) and d > 0, "has no number of features")
-    if hasattr(estimator, "composite_"):
-        check_composite(estimator.composite_, d)
-    else:
-        check_networks(estimator.networks_)
-        agree = estimator.networks_.x_mean.shape[1] == d
-        require(agree, "has networks for another number of features")
+    require(type(d) is int and d > 0, "has no number of features")
+    model = estimator.model_
+    require(type(model) in (Composite, Ensemble), "has something else in the place of a model")
+    model.check(d)
     check_parameters(estimator)
     names = getattr(estimator, "feature_names_in_", None)
     texts = names is None or (names.shape == (d,) and all(type(name) is str for name in names))
     require(texts, "has feature names that are no texts")
-    positive = isinstance(estimator.scale_, float) and 0 < estimator.scale_ < math.inf
-    require(positive, "has a scale_ that is no positive number")
 
 
 def check_parameters(estimator: Predictor) -> None:
     """Refuse parameters out of their range; a predictor without a fit has but one that matters."""
-    if hasattr(estimator, "_validate_params"):
-        estimator._validate_params()
+    kind = type(estimator)
+    if hasattr(kind, "_validate_params"):
+        kind._validate_params(estimator)
     threads = estimator.n_jobs
     usual = threads is None or (isinstance(threads, Integral) and threads != 0)
     require(usual, "has an n_jobs that is no number of threads")

@@ -9,13 +9,15 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from importlib import import_module
+from inspect import getattr_static
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from mvenet.persistence._archive import Members
+from mvenet.persistence._archive import Members, printable, require
 from mvenet.persistence._audit import nodes, type_name
 from mvenet.persistence._names import OURS, PLAIN, located
 
@@ -24,6 +26,8 @@ Find = Callable[[str, str], Any]  # from a module and a name in it to what they 
 _PIPELINE = "sklearn.pipeline.Pipeline"
 # What predictions use no more of than the attributes.
 _ATTRIBUTES_ONLY = frozenset({"sklearn.impute.SimpleImputer", "sklearn.impute.MissingIndicator"})
+_NOTHING = object()
+_PREDICT = PLAIN.keys() - {"TableEncoder"}
 
 
 class Attributes(SimpleNamespace):
@@ -71,13 +75,23 @@ def _named(node: dict[str, Any], find: Find) -> Any:
     return find(node["__module__"], node["__class__"])
 
 
-def _object(kind: Any, attributes: dict[str, Any] | None) -> Any:
+def _object(kind: Any, content: Any) -> Any:
     """An object with these attributes, not initialised in any other way."""
+    attributes = {} if content is None else content
+    named = type(attributes) is dict and all(type(name) is str for name in attributes)
+    require(named, f"has a {kind.__name__} whose attributes have no names")
+    own = {field.name for field in fields(kind)} if is_dataclass(kind) else set()
+    for name in attributes.keys() - own:
+        there = getattr_static(kind, name, _NOTHING)
+        # A property stays what it is, whatever attribute has its name; a method would not.
+        free = (there is _NOTHING or isinstance(there, property)) and not name.startswith("__")
+        remedy = "get the model from somebody you trust"
+        require(free, f"replaces {kind.__name__}.{printable(name, 40)}, which no file may", remedy)
     thing = kind.__new__(kind)
     if hasattr(thing, "__setstate__"):  # scikit-learn's tells if it is of another version
-        thing.__setstate__(attributes or {})
+        thing.__setstate__(attributes)
     else:
-        vars(thing).update(attributes or {})
+        vars(thing).update(attributes)
     return thing
 
 
@@ -95,7 +109,16 @@ def without_sklearn(module: str, name: str) -> Any:
 
 
 def needs_sklearn(schema: Any) -> bool:
-    """Whether a model has other parts than those of `mvenet fit`."""
+    """Whether a model is another one than `mvenet fit` makes: an encoder, and what predicts."""
     objects = [node for node in nodes(schema) if node["__loader__"] == "ObjectNode"]
     first, *others = [type_name(node) for node in objects] or [""]
-    return first != _PIPELINE or not set(others) <= OURS | _ATTRIBUTES_ONLY
+    if first != _PIPELINE or not set(others) <= OURS | _ATTRIBUTES_ONLY:
+        return True
+    steps = schema["content"]["content"]["steps"]["content"]
+    encoder, *after = [step["content"][1].get("__class__") for step in steps]
+    return encoder != "TableEncoder" or len(after) != 1 or after[0] not in _PREDICT
+
+
+def steps_of(pipeline: Attributes) -> tuple[Any, ...]:
+    """What a pipeline that was built without scikit-learn does, one after the other."""
+    return tuple(step for _, step in pipeline.steps)

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-# Where each lives now: a file says mvenet.Networks, whatever module that is in.
-HOMES = {
-    "MVERegressor": "mvenet.regressor",
-    "MVERegressorCV": "mvenet.search",
-    "CalibratedRegressor": "mvenet.calibration",
+# Where each lives now: a file says mvenet.Networks, whatever module that is in. First what
+# estimators are, then what models are made of.
+ESTIMATORS = {
+    "AutoRegressor": "mvenet._estimators.auto",
+    "CalibratedRegressor": "mvenet._estimators.calibration",
+    "MVERegressor": "mvenet._estimators.regressor",
+    "MVERegressorCV": "mvenet._estimators.regressor_cv",
     "TableEncoder": "mvenet.table",
-    "Networks": "mvenet._networks",
-    "Architecture": "mvenet.recipes",
-    "Composite": "mvenet._composite",
-    "NetworkMean": "mvenet._composite",
-    "MeanOfNoise": "mvenet._composite",
-    "Noise": "mvenet._composite",
-    "Range": "mvenet._composite",
-    "Linear": "mvenet._composite",
-    "Forest": "mvenet._trees",
-    "Process": "mvenet._process",
-    "LogColumns": "mvenet._process",
-    "Steps": "mvenet._steps",
-    "Shape": "mvenet._stack",
 }
+PARTS = {
+    "Architecture": "mvenet._models.architecture",
+    "Composite": "mvenet._models.composite",
+    "Ensemble": "mvenet._models.ensemble",
+    "Forest": "mvenet._models.forest",
+    "GivenRegressor": "mvenet._models.means",
+    "Linear": "mvenet._models.means",
+    "LogColumns": "mvenet._models.gaussian_process",
+    "MeanOfNoise": "mvenet._models.means",
+    "NetworkMean": "mvenet._models.means",
+    "Networks": "mvenet._models.networks",
+    "Noise": "mvenet._models.noise",
+    "Process": "mvenet._models.gaussian_process",
+    "Range": "mvenet._models.seen",
+    "Shape": "mvenet._models.mixture",
+    "Steps": "mvenet._models.piecewise",
+}
+HOMES = ESTIMATORS | PARTS
 # What an estimator is where only predictions are wanted: its own base class, which does them.
 PLAIN = {
-    "MVERegressor": ("mvenet._predictor", "Predictor"),
-    "MVERegressorCV": ("mvenet._predictor", "Predictor"),
-    "CalibratedRegressor": ("mvenet._conformal", "Conformal"),
+    "AutoRegressor": ("mvenet._models.predictor", "Predictor"),
+    "CalibratedRegressor": ("mvenet._models.conformal", "Conformal"),
+    "MVERegressor": ("mvenet._models.predictor", "Predictor"),
+    "MVERegressorCV": ("mvenet._models.predictor", "Predictor"),
     "TableEncoder": ("mvenet.table._encoding", "Encoding"),
 }
 # Format 1 wrote the modules of its time.

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from mvenet import metrics
-from mvenet._estimator import DistributionRegressor
+from mvenet._estimators.base import DistributionRegressor
 from mvenet.metrics._inputs import Forecast, Given
 from mvenet.plots._predictions import (
     checked_levels,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mvenet._sklearn import rows_of
+from mvenet._utils.sklearn import rows_of
 from mvenet.metrics._inputs import Forecast, Given, checked_inputs
 from mvenet.plots._predictions import checked_levels, checked_target, intervals, predicted
 from mvenet.plots._style import BLUE, RED, RULE, SQUARE, Display, blend, finish, legend, named, some

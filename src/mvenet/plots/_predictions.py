@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from mvenet._sklearn import n_rows_of
+from mvenet._utils.sklearn import n_rows_of
 from mvenet.distributions import Distribution
 from mvenet.distributions._checks import check_shape, levels_within
 from mvenet.metrics._inputs import numbers

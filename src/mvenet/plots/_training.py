@@ -254,7 +254,8 @@ class HistoryDisplay(Display):
     >>> from mvenet.datasets import quadratic
     >>> from mvenet.plots import HistoryDisplay
     >>> data = quadratic(50, random_state=0)
-    >>> model = MVERegressor(warmup_epochs=5, epochs=10, random_state=0).fit(data.X, data.y)
+    >>> settings = {"strategy": "warmup", "warmup_epochs": 5, "epochs": 10, "random_state": 0}
+    >>> model = MVERegressor(**settings).fit(data.X, data.y)
     >>> display = HistoryDisplay.from_estimator(model)
     >>> print(display.warmup_end_, display.lines_[0].get_xdata().max())
     [5] 15

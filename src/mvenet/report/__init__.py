@@ -17,15 +17,16 @@ import numpy as np
 import polars as pl
 from sklearn.pipeline import Pipeline
 
-from mvenet._serving import target_of
-from mvenet._wording import readable, verdict
+from mvenet._utils.wording import readable, verdict
 from mvenet.predictive import last_step
 from mvenet.report import _findings as findings
 from mvenet.report import _insight as insight
 from mvenet.report import _whatif as whatif
 from mvenet.report._curves import curve
 from mvenet.table import TableEncoder
-from mvenet.workflow import Evaluation, FittedTable, innermost, model_in_words
+from mvenet.workflow import Evaluation, FittedTable, model_in_words
+from mvenet.workflow._fitting import innermost
+from mvenet.workflow._serving import target_of
 
 __all__ = ["render"]
 
@@ -132,7 +133,7 @@ def _content(
         "without_target": 0 if fitted is None else fitted.without_target,
         "in_words": model_in_words(last_step(model)).splitlines(),
         "candidates": _candidates(networks),
-        "on_log": hasattr(networks, "composite_") and networks.composite_.log,
+        "on_log": bool(getattr(getattr(networks, "model_", None), "log", False)),
         "settings": {name: repr(value) for name, value in settings.items()},
         "versions": {
             "Python": platform.python_version(),

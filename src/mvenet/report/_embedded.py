@@ -9,20 +9,28 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mvenet import fleet
-from mvenet._composite import OURS, Composite, Linear, MeanOfNoise, NetworkMean
-from mvenet._process import LogColumns, Process
-from mvenet._stack import MULTIPLES
-from mvenet._trees import Forest
-from mvenet.calibration import CalibratedRegressor
-from mvenet.distributions import Distribution, NormalMixture
+from mvenet._estimators.calibration import CalibratedRegressor
+from mvenet._models.architecture import Architecture
+from mvenet._models.composite import Composite
+from mvenet._models.ensemble import Ensemble
+from mvenet._models.forest import Forest
+from mvenet._models.gaussian_process import LogColumns, Process
+from mvenet._models.means import Linear, MeanOfNoise, NetworkMean
+from mvenet._models.mixture import MULTIPLES
+from mvenet._models.networks import Networks, join
+from mvenet._models.piecewise import Steps
+from mvenet._models.seen import SOON
+from mvenet._training import fleet
+from mvenet._utils.machine import effective_threads
+from mvenet.distributions import Distribution
 from mvenet.predictive import predictive_distribution
-from mvenet.recipes import Architecture, Stage, Training
+from mvenet.recipes import Stage, Training
 
 Array = NDArray[np.float64]
 MOST_BYTES = 2_400_000  # of an embedded model and its columns: the page has three megabytes
@@ -44,57 +52,58 @@ def embedded(estimator: Any, X: Array, beside: int = 0) -> tuple[dict[str, Any],
     calibrated = isinstance(estimator, CalibratedRegressor)
     inner = estimator.members_[0] if calibrated else estimator
     conformal = _conformal(estimator) if calibrated else None
-    if (calibrated and conformal is None) or not _can_be_embedded(inner, calibrated, X):
+    if (calibrated and conformal is None) or not _can_be_embedded(inner, calibrated, X.shape[1]):
         return None
     for rounded in (False, True):
-        made = _data(inner, rounded) | {"conformal": conformal}
+        made = model_data(inner.model_, rounded) | {"conformal": conformal}
         if _size(made) + beside <= MOST_BYTES:
             moved = _rounding(inner, X) if rounded else 0.0
             return (made, moved) if moved <= LARGEST_ROUNDING else None
     return None
 
 
-def _can_be_embedded(estimator: Any, calibrated: bool, X: Array) -> bool:
+def _can_be_embedded(estimator: Any, calibrated: bool, n_columns: int) -> bool:
     """Whether the page can do all that the model does."""
-    if isinstance(composite := getattr(estimator, "composite_", None), Composite):
-        return all(isinstance(mean, OURS) for mean in composite.means)
-    networks = getattr(estimator, "networks_", None)
-    return (
-        isinstance(networks, fleet.Networks)
-        and not calibrated
-        and _same(estimator, networks, getattr(estimator, "scale_", 1.0), X)
-    )
+    model = getattr(estimator, "model_", None)
+    if isinstance(model, Composite):
+        kinds = {type(mean) for mean in model.means}
+        countable = n_columns < 2**15  # the page has two bytes for a tree's columns
+        return countable and all(
+            mean_data.dispatch(kind) is not mean_data.dispatch(object) for kind in kinds
+        )
+    return isinstance(model, Ensemble) and not calibrated
 
 
-def _data(estimator: Any, rounded: bool) -> dict[str, Any]:
-    if hasattr(estimator, "composite_"):
-        return _composite_data(estimator.composite_, rounded)
-    group = network_data(estimator.networks_, rounded)
-    factor = float(getattr(estimator, "scale_", 1.0))
-    return {"kind": "networks", "log": False, "factor": factor, "groups": [group]}
+@singledispatch
+def model_data(model: object, rounded: bool) -> dict[str, Any]:
+    """A whole model as data."""
+    raise TypeError(f"A {type(model).__name__} has no place on the page.")
+
+
+@model_data.register
+def _(model: Ensemble, rounded: bool) -> dict[str, Any]:
+    return {
+        "kind": "networks",
+        "log": False,
+        "factor": float(model.scale),
+        "steps": None if model.steps is None else _steps_data(model.steps),
+        "groups": [network_data(model.networks, rounded)],
+    }
+
+
+def _rounded_model(model: Composite | Ensemble) -> Composite | Ensemble:
+    """The model with the parameters that the page has."""
+    if isinstance(model, Ensemble):
+        return dataclasses.replace(model, networks=_rounded(model.networks))
+    return _rounded_composite(model)
 
 
 def _rounding(estimator: Any, X: Array) -> float:
     """How far parameters of 16 bits move what the model says."""
-    if hasattr(estimator, "composite_"):
-        moved: Distribution = _rounded_composite(estimator.composite_).distribution(X)
-    else:
-        means, stds = _rounded(estimator.networks_).predict(X)
-        moved = NormalMixture(means, getattr(estimator, "scale_", 1.0) * stds)
-    both = predictive_distribution(estimator, X), moved
+    model = estimator.model_
+    both = model.distribution(X), _rounded_model(model).distribution(X)
     one, other = (np.column_stack([d.mean, *(d.ppf(q) for q in LEVELS)]) for d in both)
     return float(np.abs(one - other).max()) / max(float(np.std(one[:, 0])), 1e-300)
-
-
-def _same(estimator: Any, networks: fleet.Networks, factor: float, X: Array) -> bool:
-    """Whether the model is the mixture of these networks, and nothing else."""
-    try:
-        means, stds = networks.predict(X)
-    except (TypeError, ValueError, RuntimeError):  # they take other inputs
-        return False
-    plain = NormalMixture(means, factor * stds).interval(0.9)
-    actual = predictive_distribution(estimator, X).interval(0.9)
-    return bool(np.abs(plain - actual).max() <= 1e-6 * max(np.ptp(actual), 1e-300))
 
 
 def _conformal(estimator: CalibratedRegressor) -> dict[str, float] | None:
@@ -110,7 +119,7 @@ def _conformal(estimator: CalibratedRegressor) -> dict[str, float] | None:
 # --- packing -------------------------------------------------------------------------------------
 
 
-def network_data(networks: fleet.Networks, rounded: bool = False) -> dict[str, Any]:
+def network_data(networks: Networks, rounded: bool = False) -> dict[str, Any]:
     """Networks as text; parameters keep their 32 bits, or 16 and a factor for each block."""
     architecture = networks.architecture
     mean, variance = architecture.sizes(networks.x_mean.shape[1])
@@ -147,7 +156,7 @@ def _from_sixteen_bits(
     return whole * np.repeat(factors, BLOCK)[: len(whole)]
 
 
-def _rounded(networks: fleet.Networks) -> fleet.Networks:
+def _rounded(networks: Networks) -> Networks:
     """Networks with the parameters that the page has."""
     flat = _from_sixteen_bits(*_sixteen_bits(networks.parameters))
     shape, kind = networks.parameters.shape, networks.parameters.dtype
@@ -172,7 +181,7 @@ def _rounded_composite(composite: Composite) -> Composite:
     def with_rounded(part: Any) -> Any:
         if isinstance(part, Forest):
             return _rounded_forest(part)
-        if not isinstance(getattr(part, "networks", None), fleet.Networks):
+        if not isinstance(getattr(part, "networks", None), Networks):
             return part
         return dataclasses.replace(part, networks=_rounded(part.networks))
 
@@ -183,57 +192,53 @@ def _rounded_composite(composite: Composite) -> Composite:
     )
 
 
-def _composite_data(composite: Composite, rounded: bool) -> dict[str, Any]:
-    """All of a :class:`Composite`; networks and forests are numbered."""
-    groups: list[dict[str, Any]] = []
-    forests: list[dict[str, Any]] = []
-    means = []
-    for share, mean in zip(composite.shares, composite.means, strict=True):
-        part: dict[str, Any] = {"share": float(share)}
-        if isinstance(mean, MeanOfNoise):
-            part["noise"] = mean.number
-        elif isinstance(mean, NetworkMean):
-            part |= {"group": len(groups), "encoded": mean.encoded}
-            groups.append(network_data(mean.networks, rounded))
-        elif isinstance(mean, Linear):
-            part |= {"coefficients": mean.coefficients.tolist(), "intercept": mean.intercept}
-        elif isinstance(mean, Process):
-            part |= _process_data(mean)
-        else:
-            part["forest"] = len(forests)
-            forests.append(_forest_data(mean, rounded))
-        means.append(part)
-    noises = []
-    for noise in composite.noises:
-        shape = noise.shape
-        noises.append(
-            {
-                "group": len(groups),
-                "encoded": noise.encoded,
-                "joint": noise.joint,
-                "shape": [shape.offset, shape.exponent, shape.low, shape.high],
-                "weights": noise.weights.tolist(),
-            }
-        )
-        groups.append(network_data(noise.networks, rounded))
-    steps = composite.steps
-    return {
-        "kind": "composite",
-        "log": composite.log,
-        "multiples": MULTIPLES.tolist(),
-        "limits": [float(end) for end in composite.limits],
-        "unknown": float(composite.unknown_std),
-        "x_low": composite.range.x_low.tolist(),
-        "x_high": composite.range.x_high.tolist(),
-        "steps": {f.name: getattr(steps, f.name).tolist() for f in dataclasses.fields(steps)},
-        "means": means,
-        "noises": noises,
-        "groups": groups,
-        "forests": forests,
-    }
+class Page:
+    """What parts of a composite become on the page; networks and forests are numbered."""
+
+    def __init__(self, rounded: bool) -> None:
+        self.rounded = rounded
+        self.groups: list[dict[str, Any]] = []
+        self.forests: list[dict[str, Any]] = []
+
+    def group(self, networks: Networks) -> int:
+        """Add networks, and return their number."""
+        self.groups.append(network_data(networks, self.rounded))
+        return len(self.groups) - 1
+
+    def forest(self, forest: Forest) -> int:
+        """Add trees, and return their number."""
+        self.forests.append(_forest_data(forest, self.rounded))
+        return len(self.forests) - 1
 
 
-def _process_data(process: Process) -> dict[str, Any]:
+@singledispatch
+def mean_data(mean: object, page: Page) -> dict[str, Any]:
+    """A part of the blended mean as data for whatif.js, which must know its kind, too."""
+    raise TypeError(f"A {type(mean).__name__} has no place on the page.")
+
+
+@mean_data.register
+def _(mean: MeanOfNoise, page: Page) -> dict[str, Any]:
+    return {"noise": mean.number}
+
+
+@mean_data.register
+def _(mean: NetworkMean, page: Page) -> dict[str, Any]:
+    return {"group": page.group(mean.networks), "encoded": mean.encoded}
+
+
+@mean_data.register
+def _(mean: Linear, page: Page) -> dict[str, Any]:
+    return {"coefficients": mean.coefficients.tolist(), "intercept": mean.intercept}
+
+
+@mean_data.register
+def _(mean: Forest, page: Page) -> dict[str, Any]:
+    return {"forest": page.forest(mean)}
+
+
+@mean_data.register
+def _(process: Process, page: Page) -> dict[str, Any]:
     """A Gaussian process; its points one after the other."""
     return {
         "center": process.center.tolist(),
@@ -245,6 +250,47 @@ def _process_data(process: Process) -> dict[str, Any]:
         "intercept": process.intercept,
         "logs": [] if process.logs is None else _log_columns(process.logs),
     }
+
+
+@model_data.register
+def _(model: Composite, rounded: bool) -> dict[str, Any]:
+    page, seen = Page(rounded), model.range
+    means = [
+        {"share": float(share)} | mean_data(mean, page)
+        for share, mean in zip(model.shares, model.means, strict=True)
+    ]
+    noises = [
+        {
+            "group": page.group(noise.networks),
+            "encoded": noise.encoded,
+            "joint": noise.joint,
+            "shape": [noise.shape.offset, noise.shape.exponent, noise.shape.low, noise.shape.high],
+            "weights": noise.weights.tolist(),
+        }
+        for noise in model.noises
+    ]
+    return {
+        "kind": "composite",
+        "log": model.log,
+        "unit": model.unit,
+        "widest": None if np.isinf(model.widest) else model.widest,
+        "multiples": MULTIPLES.tolist(),
+        "limits": [float(end) for end in model.limits],
+        "unknown": float(model.unknown_std),
+        "typical": seen.typical_std,
+        "soon": SOON,
+        "x_low": seen.x_low.tolist(),
+        "x_high": seen.x_high.tolist(),
+        "steps": _steps_data(model.steps),
+        "means": means,
+        "noises": noises,
+        "groups": page.groups,
+        "forests": page.forests,
+    }
+
+
+def _steps_data(steps: Steps) -> dict[str, Any]:
+    return {f.name: getattr(steps, f.name).tolist() for f in dataclasses.fields(steps)}
 
 
 def _log_columns(logs: LogColumns) -> list[list[float]]:
@@ -284,7 +330,7 @@ def stand_in(estimator: Any, X: Array) -> tuple[dict[str, Any], dict[str, float]
     """Networks trained on what the model says about these rows, and how far they are from it.
 
     One for the mean, one for the median, and one for the logarithm of each gap between neighbouring
-    quantiles, which so stay in order. The last fifth of the rows only judges.
+    quantiles, which so stay in order. The last fifth of the rows only measures that.
     """
     dist = predictive_distribution(estimator, X)
     quantiles = dict(zip(LEVELS, _quantiles(estimator, dist, X), strict=True))
@@ -296,11 +342,11 @@ def stand_in(estimator: Any, X: Array) -> tuple[dict[str, Any], dict[str, float]
         fleet.train(
             X, aim, None, [(train, train[:0])], [fleet.Network((stage,), seed)],
             architecture=Architecture((64, 32), None, "silu"), training=Training(batch_size=64),
-            threads=fleet.effective_threads(None),
+            threads=effective_threads(None),
         ).networks
         for seed, aim in enumerate([dist.mean, quantiles[0.5], *gaps])
     ]  # fmt: skip
-    networks = fleet.join(parts)
+    networks = join(parts)
     floor = 0.0 if quantiles[0.05].min() >= 0 else None
     fresh = slice(len(train), None)
     given = stand_in_values(networks.predict(X[fresh])[0], floor)

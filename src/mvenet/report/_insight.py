@@ -117,7 +117,8 @@ def dependences(
     X, places = model[0].transform(tidy[rows]), model[0].places()
     for name in names[:MOST_CURVES]:
         values = _grid(tidy[name])
-        column = pl.Series(name, values, dtype=tidy.schema[name])
+        # Named at last: polars takes a name such as ^sold$ for a pattern while it makes dates.
+        column = pl.Series(values, dtype=tidy.schema[name]).alias(name)
         like = tidy[[0] * len(values)].with_columns(column)
         block = model[0].transform(like)[:, places[name]]
         changed = np.tile(X, (len(values), 1))

@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 MOST_CONTROLS = 10
 MOST_LEVELS = 200  # of a menu
 BYTES_A_COLUMN = 120  # of the page's table of columns
-MOST_COMPARED = 2_000  # rows that rounding is judged by
+MOST_COMPARED = 2_000  # rows on which rounding is measured
 ROWS = 20_000  # that a stand-in is trained on
 
 
@@ -93,7 +93,7 @@ def encoder_data(encoder: TableEncoder) -> dict[str, Any]:
         "medians": [] if imputer is None else [float(v) for v in imputer.statistics_],
         "gaps": [] if imputer is None else [int(i) for i in imputer.indicator_.features_],
         "dates": [
-            {"name": name, "origin": d.origin, "periods": [_PERIODS[c] for c in d.cycles]}
+            {"name": name, "origin": d.origin, "periods": d.periods}
             for name, d in encoder.dates_.items()
         ],
         "levels": [
@@ -106,9 +106,6 @@ def encoder_data(encoder: TableEncoder) -> dict[str, Any]:
             for name, level in encoder.levels_.items()
         ],
     }
-
-
-_PERIODS = {"y": 365.2425, "w": 7.0, "d": 1.0}
 
 
 def _typical(column: pl.Series) -> Any:

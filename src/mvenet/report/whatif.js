@@ -91,7 +91,7 @@
     return [x[0], p];
   }
 
-  function networks(nets, x) { // what each of them says
+  function networks(nets, x) { // mean and std by each of them
     const d = x.length, width = 2 * d + 2, scaling = nets.scaling;
     return Array.from({ length: nets.count }, (_, k) => {
       const s = k * width, centre = scaling[s + 2 * d], scale = scaling[s + 2 * d + 1];
@@ -129,7 +129,7 @@
     return total;
   }
 
-  function steps(x) { // bounded columns, then how far each step has been climbed
+  function steps(x) { // bounded columns, then how much of each piece lies below the value
     const s = model.steps;
     const bounded = x.map((v, j) => { const z = (v - s.center[j]) / s.scale[j]; return z / Math.hypot(1, z / 3); });
     return bounded.concat(s.column.map((j, i) => clip((x[j] - s.low[i]) / s.width[i], 0, 1)));
@@ -152,13 +152,15 @@
       const length = model.x_high[j] - model.x_low[j] || 1;
       return sum + Math.min(((v - within[j]) / length) ** 2, 1e100);
     }, 0);
-    const unknown = Math.sqrt(far / (1 + far)) * model.unknown;
+    const near = Math.min(far / model.soon ** 2, 1);
+    const added = Math.sqrt((far / (1 + far)) * model.unknown ** 2 + near * model.typical ** 2);
+    const widest = model.widest === null ? Infinity : model.widest;
     return model.noises.flatMap((noise, i) => {
       const members = said[i] || ask(noise, blended);
       const mean = noise.joint ? clip(centre(members), ...model.limits) : blended;
       const [offset, exponent, low, high] = noise.shape;
       const std = Math.exp(clip(offset + exponent * average(members.map((m) => Math.log(m.std))), low, high));
-      return noise.weights.map((weight, k) => ({ weight, mean, std: Math.hypot(std * model.multiples[k], unknown) }));
+      return noise.weights.map((weight, k) => ({ weight, mean, std: Math.min(Math.hypot(std * model.multiples[k], added), widest) }));
     }).filter((member) => member.weight > 0);
   }
 
@@ -189,10 +191,10 @@
   }
 
   function own(x) {
-    const members = model.kind === "composite" ? composite(x) : networks(model.groups[0], x).map(
+    const members = model.kind === "composite" ? composite(x) : networks(model.groups[0], model.steps ? steps(x) : x).map(
       (m) => ({ weight: 1 / model.groups[0].count, mean: m.mean, std: model.factor * m.std }));
     const mean = members.reduce((sum, m) => sum + m.weight * (model.log ? Math.exp(m.mean + 0.5 * m.std ** 2) : m.mean), 0);
-    return [mean, ...intervals(members).map((v) => (model.log ? Math.exp(v) : v))];
+    return [mean, ...intervals(members).map((v) => (model.log ? Math.exp(v) : v))].map((v) => v * (model.unit || 1));
   }
 
   function predict(row) {

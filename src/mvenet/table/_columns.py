@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from polars.selectors import by_name
 
 from mvenet.table import _dates
-from mvenet.table._sniffing import DECIMAL_COMMA
+from mvenet.table._sniffing import DECIMAL_COMMA, MISSING
 
 Array = NDArray[np.float64]
-MISSING = ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND",
-           "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")  # fmt: skip
-TRUTHS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "1": 1.0, "0": 0.0}
+# What 1 and 0 are called, in any case; a letter is one only beside the other of its pair.
+TRUTHS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "t": 1.0, "f": 0.0, "y": 1.0, "n": 0.0}
+_LETTERS = {"t": "tf", "f": "tf", "y": "yn", "n": "yn"}
+_MOST_SPELLINGS = 50  # of truth values, such as YES, Yes and yes
 _DRESSED = re.compile(r"\W{0,3}\d[\d.,' ]*\W{0,2}[^\W\d]{0,3}")  # 1,234 or $ 5 or 12 % or 3 kg
 
 
@@ -107,16 +108,25 @@ def given_cells(column: pl.Series) -> pl.Series:
     return cells.drop_nulls() if cells.null_count() else cells
 
 
+def says_nothing(cells: pl.Series) -> Column | None:
+    """A column without a cell, or with the same one in every row, is dropped."""
+    given = given_cells(cells)
+    if not len(given):
+        return Column("dropped", "all missing")
+    if len(given) == len(cells) and given.n_unique() == 1:
+        return Column("dropped", f"always {_shown(given[0])[:30]}")
+    return None
+
+
 def taken_for(cells: pl.Series, rows: NDArray[Any]) -> tuple[Column, _dates.Dates | None]:
     """What a column of plain cells is; ``rows`` are their rows' numbers, from 0."""
     cells = cells.alias("")
+    constant = says_nothing(cells)
+    if constant is not None:
+        return constant, None
     given = given_cells(cells)
     gaps = len(cells) - len(given)
     remark = f"{gaps} missing" if gaps else ""
-    if not len(given):
-        return Column("dropped", "all missing"), None
-    if not gaps and given.n_unique() == 1:
-        return Column("dropped", f"always {_shown(given[0])[:30]}"), None
     if cells.dtype == pl.Boolean:
         return Column("truth", remark), None
     values = given.cast(pl.Float64, strict=False) if _numeric(cells) else None
@@ -124,7 +134,7 @@ def taken_for(cells: pl.Series, rows: NDArray[Any]) -> tuple[Column, _dates.Date
     if values is not None and not values.null_count() and not compact:
         return Column("number", remark), None
     try:
-        dates = _dates.found(texts(cells) if compact else cells)
+        dates = _dates.found(texts(cells) if compact else cells, rows)
     except ValueError as error:
         return Column("dropped", str(error)), None
     if dates is not None:
@@ -135,7 +145,7 @@ def taken_for(cells: pl.Series, rows: NDArray[Any]) -> tuple[Column, _dates.Date
 def _text(cells: pl.Series, given: pl.Series, remark: str, rows: NDArray[Any]) -> Column:
     """What a column of text is: truth values, categories, or nothing of use."""
     levels = given.n_unique()
-    if levels <= 2 * len(TRUTHS) and {v.lower() for v in given.unique()} <= set(TRUTHS):
+    if levels <= _MOST_SPELLINGS and _tell_truths(given.unique()):
         return Column("truth", remark)
     parsed = cells.cast(pl.Float64, strict=False)
     wrong = (parsed.is_null() & cells.is_not_null()).to_numpy()
@@ -151,6 +161,21 @@ def _text(cells: pl.Series, given: pl.Series, remark: str, rows: NDArray[Any]) -
         return Column("dropped", f"{told}: an identifier or free text")
     told = f"{levels} level{'s' * (levels != 1)}"
     return Column("category", f"{told}, {remark}" if remark else told)
+
+
+def _tell_truths(levels: pl.Series) -> bool:
+    """Whether all levels are truth values; F beside M, or N beside F, are letters of a code."""
+    values = _truth_values(levels)
+    pairs = {_LETTERS[level] for level in levels.str.to_lowercase() if level in _LETTERS}
+    both = values.n_unique() == 2
+    return not values.null_count() and (not pairs or (len(pairs) == 1 and both))
+
+
+def _truth_values(cells: pl.Series) -> pl.Series:
+    """1 and 0 for texts that say so, in words or as numbers; null for all others."""
+    words = cells.str.to_lowercase().replace_strict(TRUTHS, default=None, return_dtype=pl.Float64)
+    numbers = cells.cast(pl.Float64, strict=False)
+    return words.fill_null(numbers.set(~numbers.is_in([0.0, 1.0]), None))
 
 
 def _numeric(cells: pl.Series) -> bool:
@@ -231,15 +256,23 @@ def _plainly(series: pl.Series, wrong: NDArray[np.bool_]) -> str:
     return "Write numbers plainly, as 1234.5." if dressed else ""
 
 
-def truths(series: pl.Series) -> Array:
-    """1, 0, and NaN for what is neither."""
+def truths(series: pl.Series, rows: NDArray[Any]) -> Array:
+    """1 and 0, NaN where missing."""
     cells = plain_series(series)
     if cells.dtype == pl.Boolean:
-        cells = cells.cast(pl.Float64)
-    elif cells.dtype != pl.Float64:
-        lower = cells.cast(pl.String).str.to_lowercase()
-        cells = lower.replace_strict(TRUTHS, default=None, return_dtype=pl.Float64)
-    made: Array = cells.to_numpy()
+        values = cells.cast(pl.Float64)
+    elif cells.dtype in (pl.Float64, pl.String):
+        values = _truth_values(cells.cast(pl.String))
+    else:
+        values = pl.Series([None] * len(cells), dtype=pl.Float64)
+    wrong = (values.is_null() & cells.is_not_null()).to_numpy()
+    if wrong.any():
+        raise ValueError(
+            f"The column {series.name!r} held truth values when the model was fitted: "
+            f"{first(series, wrong, rows)}. Write yes or no, true or false, 1 or 0, or leave it "
+            "empty."
+        )
+    made: Array = values.to_numpy()
     return made
 
 
@@ -248,6 +281,7 @@ def days(series: pl.Series, dates: _dates.Dates, rows: NDArray[Any]) -> Array:
     cells = plain_series(series)
     if cells.dtype == pl.Float64 and dates.form == _dates.COMPACT:
         cells = texts(cells)
+    _refuse_another_zone(series.name, cells, dates)
     made = _dates.days_later(cells, dates.form) if _temporal(cells) else np.full(len(cells), np.nan)
     wrong = np.isnan(made) & cells.is_not_null().to_numpy()
     if wrong.any():
@@ -257,6 +291,20 @@ def days(series: pl.Series, dates: _dates.Dates, rows: NDArray[Any]) -> Array:
             f"{first(series, wrong, rows)}. Correct it, or leave it empty."
         )
     return made - dates.origin
+
+
+def _refuse_another_zone(name: str, cells: pl.Series, dates: _dates.Dates) -> None:
+    """Typed dates have a zone if those of the fit had one, and only then; old files do not know."""
+    if not isinstance(cells.dtype, pl.Datetime | pl.Date) or not dates.form:
+        return
+    then, now = "%z" in dates.form, _dates.has_zone(cells.dtype)
+    if then != now and cells.null_count() < len(cells):
+        had, has = ("with a zone", "without one") if then else ("without a zone", "with one")
+        remedy = "say which zone they are of" if then else "make them local times, as at the fit"
+        raise ValueError(
+            f"The column {name!r} held dates {had} when the model was fitted, and now {has} "
+            f"({cells.dtype}): {remedy}."
+        )
 
 
 def _temporal(cells: pl.Series) -> bool:

@@ -7,10 +7,12 @@ January.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,7 +25,7 @@ _LOOKS = re.compile(
     r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{4}[-/]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4})"
     rf"|\d{{1,2}}(st|nd|rd|th)?[-/. ]+{_MONTH}[-/., ]+\d{{2,4}}"
     rf"|{_MONTH}[. ]+\d{{1,2}}(st|nd|rd|th)?,? +\d{{2,4}}|\d{{8}})([ T]\d{{1,2}}:?\d{{2}}.*)?"
-    r"|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?",
+    r"|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?[ap]\.?m\.?)?",
     re.IGNORECASE,
 )
 COMPACT = "%Y%m%d"  # which a number may be, too
@@ -38,7 +40,7 @@ _DAYS = (
 _HOURS = (" %H:%M", " %H:%M:%S%.f", " %I:%M %p", " %I:%M:%S %p")
 _ZONES = ("", "%z")
 _ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M")
-_TIMES = ("%H:%M", "%H:%M:%S%.f", "%I:%M %p")
+_TIMES = ("%H:%M", "%H:%M:%S%.f", "%I:%M %p", "%I:%M:%S %p")
 _WORDS = {"%Y": "year", "%y": "year", "%m": "month", "%d": "day", "%B": "month"}
 CYCLES = {"y": ("year", 365.2425), "w": ("week", 7.0), "d": ("day", 1.0)}
 _YEAR = 300.0  # days from which on a column spans the year
@@ -52,7 +54,8 @@ class Dates:
     Attributes
     ----------
     form : str
-        The format, or "" if the file knows its types; a time of day has no date in it.
+        The format; ISO's if the file knows its types ("" in older files). A time of day has no date
+        in it, and only dates that had a zone have ``%z``.
     origin : float
         What is elapsed counts from here, in days since 1970.
     cycles : str
@@ -65,11 +68,16 @@ class Dates:
     cycles: str
     remark: str = ""
 
+    @property
+    def periods(self) -> list[float]:
+        """Days that each cycle takes."""
+        return [CYCLES[letter][1] for letter in self.cycles]
+
     def cycle_numbers(self, days: Array) -> Array:
         """Sine and cosine of each cycle, 0 where the date is missing; shape (n, 2 · cycles)."""
         made = np.empty((len(days), 2 * len(self.cycles)))
-        for i, letter in enumerate(self.cycles):
-            angle = 2 * np.pi * days / CYCLES[letter][1]
+        for i, period in enumerate(self.periods):
+            angle = 2 * np.pi * days / period
             made[:, 2 * i], made[:, 2 * i + 1] = np.sin(angle), np.cos(angle)
         return np.nan_to_num(made, nan=0.0)
 
@@ -79,8 +87,10 @@ class Dates:
         return [f"{column}_{CYCLES[letter][0]}_{function}" for letter, function in every]
 
 
-def found(column: pl.Series) -> Dates | None:
+def found(column: pl.Series, rows: NDArray[Any]) -> Dates | None:
     """How the dates of a column are written; None if they are none.
+
+    ``rows`` are the numbers of its rows, from 0, for the remark.
 
     Raises
     ------
@@ -89,8 +99,8 @@ def found(column: pl.Series) -> Dates | None:
     """
     given = column.drop_nulls()
     if given.dtype != pl.String:
-        zoned = isinstance(given.dtype, pl.Datetime) and given.dtype.time_zone is not None
-        return _described("", days(given, ""), "", zoned) if given.dtype.is_temporal() else None
+        form = _typed(given.dtype)
+        return _described(form, days(given, form), "", "%z" in form) if form else None
     sample = given.unique(maintain_order=True).head(_MOST_TRIED)
     alike = [bool(_LOOKS.fullmatch(text)) for text in sample]
     if np.mean(alike) <= 0.9:
@@ -102,7 +112,7 @@ def found(column: pl.Series) -> Dates | None:
     read = {form: days(given, form) for form in forms}
     whole = {form: when for form, when in read.items() if not np.isnan(when).any()}
     if not whole:
-        raise ValueError(_mixed(given, read[forms[0]]))
+        raise ValueError(_mixed(given, read[forms[0]], rows[column.is_not_null().to_numpy()]))
     form = _likeliest(whole)
     return _described(form, whole[form], _in_words(form, list(whole)), "%z" in form)
 
@@ -113,6 +123,18 @@ def compact(numbers: pl.Series) -> bool:
         return False
     texts = numbers.cast(pl.Int64, strict=False).cast(pl.String)
     return bool((numbers % 1 == 0).all()) and not np.isnan(days(texts, COMPACT)).any()
+
+
+def _typed(kind: pl.DataType) -> str:
+    """How a column of this type would be written; "" if it holds no dates."""
+    if isinstance(kind, pl.Datetime):
+        return _ISO[1] + "%z" * has_zone(kind)
+    return _ISO[0] if kind == pl.Date else _TIMES[1] if kind == pl.Time else ""
+
+
+def has_zone(kind: pl.DataType) -> bool:
+    """Whether moments of this type are the same everywhere."""
+    return isinstance(kind, pl.Datetime) and kind.time_zone is not None
 
 
 def days_later(column: pl.Series, form: str) -> Array:
@@ -145,6 +167,11 @@ def days(column: pl.Series, form: str) -> Array:
     return numbers.to_numpy().copy()
 
 
+def day_in_words(days: float) -> str:
+    """The day that is so many days after the first of 1970, or before."""
+    return str(np.datetime64(math.floor(days), "D"))
+
+
 def example(form: str) -> str:
     """A date written in this way."""
     moment = pl.Series([1_580_475_600_000_000], dtype=pl.Int64).cast(pl.Datetime("us"))
@@ -165,11 +192,11 @@ def _n_read(texts: pl.Series, form: str) -> int:
 
 def _read(texts: pl.Series, form: str) -> pl.Series:
     """Parse; what is not in this form is missing."""
-    if form in _TIMES:
-        return _parsed(texts, form)
     parsed = _parsed(texts, form)
     if parsed.null_count() > texts.null_count():
         parsed = parsed.fill_null(_parsed(_plain(texts), form))
+    if form in _TIMES:
+        return parsed
     recent = pl.col("when").dt.year() >= 1000  # otherwise %Y was read from two digits
     return parsed.to_frame("when").select(pl.when(recent).then("when")).to_series()
 
@@ -189,6 +216,7 @@ def _plain(texts: pl.Series) -> pl.Series:
         (r"(\d)[Tt](\d{1,2}:)", "$1 $2"),
         (r" ?(?:[zZ]|UTC|GMT)$", "+0000"),
         (r"(\d{1,2})(?:st|nd|rd|th)\b", "$1"),
+        (r"(\d) ?([aApP])\.?[mM]\b\.?", "$1 ${2}M"),
         (r"([a-zA-Z])\.", "$1"),
         (",", " "),
         (r"\s+", " "),
@@ -224,7 +252,7 @@ def _described(form: str, when: Array, told: str, zoned: bool) -> Dates:
     cycles += "d" * (span >= 0.75 and len(np.unique(when % 1)) > 2)
     spans = [CYCLES[letter][0] for letter in cycles]
     made = "days since the first" + (f", time of {', '.join(spans)}" if spans else "")
-    first, last = (str(np.datetime64(int(d), "D")) for d in (when.min(), when.max()))
+    first, last = (day_in_words(d) for d in (when.min(), when.max()))
     zone = "in UTC" if zoned else ""
     return Dates(
         form, float(when.min()), cycles,
@@ -232,10 +260,10 @@ def _described(form: str, when: Array, told: str, zoned: bool) -> Dates:
     )  # fmt: skip
 
 
-def _mixed(given: pl.Series, when: Array) -> str:
+def _mixed(given: pl.Series, when: Array, rows: NDArray[Any]) -> str:
     wrong, right = (np.flatnonzero(part) for part in (np.isnan(when), ~np.isnan(when)))
-    odd, usual = given[int(wrong[0])], given[int(right[0])] if len(right) else "2020-01-31"
+    odd, usual = int(wrong[0]), given[int(right[0])] if len(right) else "2020-01-31"
     return (
-        f"dates, but {len(wrong)} row(s) are not written as {usual!r} (such as {odd!s:.30}): write "
-        "all in one way, or leave them empty"
+        f"dates, but {len(wrong)} row(s) are not written as {usual[:30]!r} (row "
+        f"{int(rows[odd]) + 1} has {given[odd][:30]!r}): write all in one way, or leave them empty"
     )

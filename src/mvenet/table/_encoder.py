@@ -21,13 +21,14 @@ from mvenet.table._profile import profile
 class TableEncoder(Encoding, TransformerMixin, BaseEstimator):
     """Turn the columns of a DataFrame into numbers, and say what each was taken for.
 
-    Numbers stay; a missing one becomes the median, and a further column says where. Dates become
-    the days since the first one, and the sine and cosine of year, week and day where the column
-    spans them. A category becomes a column of zeros and ones for each level; one with many levels
-    becomes the mean of the target at its level, and how far the target lies from it on average.
-    Both come from other rows than the one that they stand for: :meth:`fit_transform` leaves out a
-    fifth at a time. Levels never seen are zero in all columns of zeros and ones, or the overall
-    mean. Free text, and columns that hold one value, are dropped.
+    Numbers stay; a missing one becomes the median, and a further column says where. Truth values
+    (yes and no, true and false, Y and N, T and F, in any case) are 1 and 0. Dates become the days
+    since the first one, and the sine and cosine of year, week and day where the column spans them.
+    A category becomes a column of zeros and ones for each level; one with many levels becomes the
+    mean of the target at its level, and how far the target lies from it on average. Both come from
+    other rows than the one that they stand for: :meth:`fit_transform` leaves out a fifth at a time.
+    Levels never seen are zero in all columns of zeros and ones, or the overall mean. Free text, and
+    columns that hold one value, are dropped.
 
     Parameters
     ----------
@@ -111,10 +112,24 @@ class TableEncoder(Encoding, TransformerMixin, BaseEstimator):
         -------
         ndarray of shape (n, n_features_out)
         """
-        table = columns.as_polars(X)
+        return self._fit(columns.as_polars(X), y, rows)
+
+    def _fit(
+        self,
+        table: pl.DataFrame,
+        y: ArrayLike | None,
+        rows: NDArray[Any] | None,
+        train: NDArray[Any] | None = None,
+    ) -> Array:
+        """Learn from some rows of a table, which as a whole tells what each column is."""
         counted = np.arange(len(table)) if rows is None else rows
         table = columns.plain(table)
         found = [columns.taken_for(cells, counted) for cells in table]
+        if train is not None:
+            table, counted = table[train], counted[train]
+            for i, cells in enumerate(table):
+                nothing = columns.says_nothing(cells)
+                found[i] = found[i] if nothing is None else (nothing, None)
         _refuse_nothing(table.columns, [column for column, _ in found])
         self.feature_names_in_ = np.array(table.columns, dtype=object)
         self.n_features_in_ = table.width
@@ -161,6 +176,31 @@ class TableEncoder(Encoding, TransformerMixin, BaseEstimator):
                 made = levels[name].encode(texts)
             trained.append(made)
         return levels, trained
+
+
+def fit_to_rows(
+    encoder: TableEncoder, X: pl.DataFrame, y: Array, rows: NDArray[Any], train: NDArray[Any]
+) -> Array:
+    """Fit an encoder to the rows of a table that are trained on; returns their numbers.
+
+    What each column is taken for, all rows tell: whether a word that stands in one row makes a
+    column of truth values one of categories must not depend on which rows are held out.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+    X : polars.DataFrame of shape (n, n_features)
+    y : ndarray of shape (n,)
+    rows : ndarray of shape (n,)
+        Numbers of the rows in their file, from 0, for remarks.
+    train : ndarray of int
+        Places of the rows that are trained on.
+
+    Returns
+    -------
+    ndarray of shape (len(train), n_features_out)
+    """
+    return encoder._fit(X, y[train], rows, train)
 
 
 def _refuse_nothing(names: list[str], found: list[Column]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from mvenet.table import _columns as columns
 from mvenet.table._columns import Column
 from mvenet.table._dates import Dates
+from mvenet.table._kept import check_kept
 from mvenet.table._levels import Levels
 
 Array = NDArray[np.float64]
@@ -85,8 +87,9 @@ class Encoding:
     def tidy(self, X: Any) -> pl.DataFrame:
         """The columns that are used, each as what it was taken for.
 
-        Numbers and truth values (1 and 0) are floats, dates are moments, categories text; missing
-        cells are null. What :meth:`transform` makes of it is what it makes of ``X``.
+        Numbers and truth values (1 and 0) are floats, dates are moments (of UTC if they had a
+        zone), categories text; missing cells are null. What :meth:`transform` makes of it is what
+        it makes of ``X``.
 
         Parameters
         ----------
@@ -108,12 +111,13 @@ class Encoding:
             values = pl.Series(numbers[name], nan_to_null=True)
             if name in dates:
                 moments = ((values + dates[name].origin) * 86_400e6).round().cast(pl.Int64)
-                values = moments.cast(pl.Datetime("us"))
+                zone = "UTC" if "%z" in dates[name].form else None
+                values = moments.cast(pl.Datetime("us", zone))
             made[name] = values
         return pl.DataFrame(made)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
-        """Names of the columns that ``transform`` returns."""
+        """Names of the columns that ``transform`` returns; one that is taken gets a number."""
         names: list[str] = []
         if self.imputer_ is not None:
             numeric = self.named(*NUMERIC)
@@ -123,7 +127,7 @@ class Encoding:
             names += dates.names(name)
         for name, levels in self.levels_.items():
             names += levels.feature_names(name)
-        return np.array(names, dtype=object)
+        return np.array(_apart(names), dtype=object)
 
     def places(self) -> dict[str, list[int]]:
         """Which of the columns that ``transform`` returns each column becomes."""
@@ -161,7 +165,7 @@ class Encoding:
             if name in dates:
                 made[:, i] = columns.days(table[name], dates[name], rows)
             elif name in truths:
-                made[:, i] = columns.truths(table[name])
+                made[:, i] = columns.truths(table[name], rows)
             else:
                 made[:, i] = columns.numbers(table[name], rows, parsed.get(name))
         return made
@@ -187,3 +191,17 @@ class Encoding:
 
     def _require_fitted(self) -> None:
         """What a model file holds is fitted; an encoder looks whether it is."""
+
+    def _check_attributes(self) -> None:
+        """Raise an error if no table can have taught what it holds."""
+        check_kept(self)
+
+
+def _apart(names: list[str]) -> list[str]:
+    """The names, of which several may be alike, made different: level x of a_b, and b_x of a."""
+    every, made = set(names), dict[str, None]()
+    for name in names:
+        numbered = (f"{name}_{i}" for i in count(2))
+        free = (other for other in numbered if other not in every and other not in made)
+        made[next(free) if name in made else name] = None
+    return list(made)

@@ -8,7 +8,6 @@ written, cuts it into blocks of whole rows, and explains what polars refuses.
 from __future__ import annotations
 
 import codecs
-import contextlib
 import csv
 import gzip
 import io
@@ -25,13 +24,21 @@ import polars as pl
 from numpy.typing import NDArray
 from polars.selectors import by_name
 
-from mvenet._wording import no_file
+from mvenet._utils.wording import no_file
 from mvenet.table._ahead import made_ahead
-from mvenet.table._lines import plain_rows
-from mvenet.table._sniffing import DECIMAL_COMMA, Format, any_cell_size, sniff
+from mvenet.table._lines import all_whole, plain_rows
+from mvenet.table._sniffing import (
+    DECIMAL_COMMA,
+    DECIMAL_POINT,
+    MISSING,
+    Format,
+    any_cell_size,
+    sniff,
+)
 
 BLOCK = 4 << 20  # bytes of a text file that are in memory at a time
 CHUNK_ROWS, CHUNK_CELLS = 200_000, 2_000_000  # the same for Parquet and Arrow
+LONGEST_ROW = 16 << 20  # bytes: what is longer is no row, and must not fill the memory
 SAMPLE = 1 << 20  # bytes looked at to find out how a file is written
 
 # Files that know the types of their columns, by the ending of their names.
@@ -97,19 +104,17 @@ def read(
     ValueError
         If it is no table, has no rows, or two columns have the same name.
     """
-    parts, comma = [], False
-    for part, found, _ in _parts(path, header_rows, progress):
+    found = None
+    parts = []
+    for part, found, _ in _parts(path, header_rows, progress):  # noqa: B007
         parts.append(part)
-        comma = found is not None and found.decimal == ","
     frame = pl.concat(parts) if parts else pl.DataFrame()
     if not len(frame):
         raise ValueError(f"{path} has no rows: it needs some below the column names.")
-    if not comma:
+    if not _decimal_commas(found, frame):
         return frame
     # A column is one of numbers if all of it is: a level with a comma stays as it is.
-    pattern = f"^(?:{DECIMAL_COMMA.pattern}|{_PLAIN_NUMBER})?$"
-    numbers = [s.name for s in frame if bool(s.alias("").str.contains(pattern).all())]
-    return frame.with_columns(_with_points(name) for name in numbers)
+    return frame.with_columns(_with_points(column.name) for column in frame if _numbers(column))
 
 
 def chunks(
@@ -143,7 +148,7 @@ def chunks(
     first = 0
     for frame, found, plain in _parts(path, header_rows, progress, numbers, lines):
         shown = values = frame
-        if found is not None and found.decimal == ",":
+        if not plain and _decimal_commas(found, frame):
             shown = frame.with_columns(_with_points(name) for name in frame.columns)
             values = frame.with_columns(shown[n] for n in frame.columns if n in set(numbers))
         if len(frame):
@@ -155,6 +160,24 @@ def chunks(
 
 _NOTHING = re.compile(rb"[\r\n]*")
 _PLAIN_NUMBER = r"\s*[-+]?\d+(?:[eE][-+]?\d+)?\s*"
+
+
+def _decimal_commas(found: Format | None, frame: pl.DataFrame) -> bool:
+    """Whether numbers of a text file have commas; if its beginning did not tell, these rows do."""
+    if found is None or found.decimal:
+        return found is not None and found.decimal == ","
+    commas, points = (
+        sum(int(column.str.contains(f"^(?:{mark.pattern})$").sum()) for column in frame)
+        for mark in (DECIMAL_COMMA, DECIMAL_POINT)
+    )
+    return commas > points
+
+
+def _numbers(column: pl.Series) -> bool:
+    """Whether all cells are numbers, with a comma or without, or missing."""
+    cells = column.alias("").drop_nulls()
+    pattern = f"^(?:{DECIMAL_COMMA.pattern}|{_PLAIN_NUMBER})$"
+    return bool((cells.str.contains(pattern) | cells.str.strip_chars().is_in(MISSING)).all())
 
 
 def _with_points(name: str) -> pl.Expr:
@@ -189,15 +212,11 @@ def _parts(
         def cells_of(block: bytes) -> pl.DataFrame | None:
             return plain_rows(block, found, numbers) if plain else None
 
-        complete = False  # whether all rows so far have a last cell
         for block, cells in made_ahead(cells_of, _blocks(stream, found, str(path))):
             rows = _rows(block, found, str(path), line) if cells is None else cells
             if cells is None:
                 plain = False  # one block that is not tells what to expect of the others
-            if complete and rows[-1:, -1].null_count() and not block.endswith(b"\n"):
-                _refuse_a_cut_line(block, found, str(path))
             yield rows, found, b"" if cells is None else block
-            complete = not rows[:, -1].null_count()
             line += block.count(b"\n") if cells is None else len(cells)
 
 
@@ -258,31 +277,55 @@ def _blocks(stream: io.BufferedReader, found: Format, path: str) -> Iterator[byt
             text = text.replace(b"\r", b"\n")
         if above:
             text, above = text[above:], max(0, above - len(text))
-        cut = len(text) if last else _last_row_end(text, rest.count(b'"'))
+        if b'"' in rest or b'"' in text:  # soon found out
+            text, rest = rest + text, b""
+            cut = len(text) if last else _last_row_end(text, found.separator)
+        else:
+            cut = len(text) if last else text.rfind(b"\n") + 1
         if cut or last:
             block, rest = b"".join((rest, memoryview(text)[:cut])), text[cut:]  # copied once
             if not _NOTHING.fullmatch(block):
                 yield block
         else:
             rest += text
+        if len(rest) > LONGEST_ROW:
+            raise ValueError(
+                f"{path} has a row longer than {LONGEST_ROW:,} bytes, which begins with "
+                f"{rest[:50].decode(errors='replace')!r}: is a quote in it that is not closed?"
+            )
         if last:
             return
 
 
-def _last_row_end(block: bytes, quotes: int) -> int:
-    """Where the last whole row ends: at a line's end with an even number of quotes before it.
+def _last_row_end(block: bytes, separator: str) -> int:
+    """Where the last whole row ends, of a block that begins with a row: not within quotes.
 
-    ``quotes`` are those before the block.
+    A cell is quoted if a quote is the first in it; any other quote, as in 5" pipe, is a letter.
     """
-    cut = block.rfind(b"\n") + 1
-    if not quotes and b'"' not in block:  # soon found out; counting looks at each byte
-        return cut
-    quotes += block.count(b'"', 0, cut)
-    while cut and quotes % 2:
-        before = block.rfind(b"\n", 0, cut - 1) + 1
-        quotes -= block.count(b'"', before, cut)
-        cut = before
-    return cut
+    end = block.rfind(b"\n") + 1
+    if _well_quoted(block, separator, end):
+        return end
+    # A cell that is quoted, perhaps one that is still open, or the end of a line.
+    cell = rb'(?:\A|[\r\n%b]) *"(?:[^"]*+(?:""[^"]*+)*+"|(?P<open>))|\n' % separator.encode()
+    last = 0
+    for token in re.compile(cell).finditer(block, 0, end):
+        if token[0].startswith(b"\n"):
+            last = token.start() + 1
+        if token.lastgroup == "open":
+            break
+    return last
+
+
+def _well_quoted(block: bytes, separator: str, end: int | None = None) -> bool:
+    """Whether quotes are around cells, or doubled within, and all of them closed."""
+    letters = np.frombuffer(block, np.uint8)[:end]
+    quotes = np.flatnonzero(letters == ord('"'))
+    opening, closing = quotes[::2], quotes[1::2]
+    before = letters[opening[opening > 0] - 1]
+    after = letters[closing[closing < len(letters) - 1] + 1]
+    edges = np.frombuffer(b'"\r\n' + separator.encode(), np.uint8)
+    beside = np.isin(np.concatenate([before, after]), edges)
+    return len(opening) == len(closing) and bool(beside.all())
 
 
 def _rows(block: bytes, found: Format, path: str, line: int) -> pl.DataFrame:
@@ -290,38 +333,16 @@ def _rows(block: bytes, found: Format, path: str, line: int) -> pl.DataFrame:
     schema = dict.fromkeys(found.names, pl.String())
     if not block:
         return pl.DataFrame(schema=schema)
-    separator = re.escape(found.separator.encode())
-    if b'"' not in block or re.search(separator + b' +"', block) is None:
+    if b'"' not in block or _well_quoted(block, found.separator):
         try:
             frame = pl.read_csv(block, has_header=False, separator=found.separator, schema=schema)
         except pl.exceptions.PolarsError as error:
             if "utf-8" in str(error):
                 raise _foreign_letters(found, path, error) from error
         else:
-            if not _has_blank_lines(block, frame):
+            if all_whole(block, found, frame):
                 return frame
     return _careful_rows(block, found, path, line)
-
-
-def _refuse_a_cut_line(block: bytes, found: Format, path: str) -> None:
-    """A last line that has no end, and as the only one no last cell, was cut off."""
-    text = io.StringIO(block.decode(errors="replace"), newline="")
-    cells = 0
-    with any_cell_size(), contextlib.suppress(csv.Error):  # which has been told of, if it matters
-        for row in csv.reader(text, delimiter=found.separator, skipinitialspace=True):
-            cells = len(row)
-    if 0 < cells < len(found.names):
-        raise ValueError(
-            f"{path} ends in the middle of a line, which has {cells} cells instead of "
-            f"{len(found.names)}: get the whole file, or delete that line."
-        )
-
-
-def _has_blank_lines(block: bytes, frame: pl.DataFrame) -> bool:
-    """Whether polars made rows of lines that hold nothing: of those all cells are missing."""
-    if not frame[:, -1].null_count() and block[:1] not in b"\r\n":
-        return False  # most files: a look at every byte would take as long as parsing them
-    return block[:1] in b"\r\n" or b"\n\n" in block or b"\n\r\n" in block
 
 
 def _careful_rows(block: bytes, found: Format, path: str, line: int) -> pl.DataFrame:
@@ -333,15 +354,22 @@ def _careful_rows(block: bytes, found: Format, path: str, line: int) -> pl.DataF
     try:
         with any_cell_size():
             for row in reader:
-                if len(row) > n and any(row[n:]):
+                if not row or (n > 1 and row == [""]):  # a blank line
+                    continue
+                if len(row) < n and not block.endswith(b"\n") and not lines.read(1):
+                    raise ValueError(
+                        f"{path} ends in the middle of a line, which has {len(row)} cells instead "
+                        f"of {n}: get the whole file, or delete that line."
+                    )
+                if len(row) < n or any(row[n:]):
                     raise csv.Error(f"line {line + reader.line_num} has {len(row)} cells, not {n}")
-                if row:
-                    rows.append(tuple(cell or None for cell in row[:n]) + (None,) * (n - len(row)))
+                rows.append(tuple(cell or None for cell in row[:n]))
     except csv.Error as error:
         where = "" if "line" in str(error) else f" in line {line + reader.line_num}"
         raise ValueError(
             f"{path} cannot be read as a table ({error}{where}): every row needs as many cells as "
-            "there are column names, and text that holds the separator needs quotes."
+            "there are column names, empty ones too, and text that holds the separator needs "
+            "quotes."
         ) from error
     return pl.DataFrame(rows, dict.fromkeys(found.names, pl.String()), orient="row")
 

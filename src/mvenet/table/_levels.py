@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ class Levels:
 
     Attributes
     ----------
-    names : ndarray of str, shape (k,)
+    names : tuple of str, of length k
         The levels that have numbers of their own; an empty one stands for missing cells.
     values : ndarray of shape (k, 2)
         Mean of the target at each level, and mean distance of the target from it. Empty if each
@@ -31,7 +32,7 @@ class Levels:
     remark : str
     """
 
-    names: NDArray[Any]
+    names: tuple[str, ...]
     values: Array
     default: Array
     shares: Array
@@ -39,7 +40,7 @@ class Levels:
 
     def encode(self, texts: pl.Series) -> Array:
         """The numbers of each cell, null being missing; shape (n, k) or (n, 2)."""
-        known = pl.Enum([str(name) for name in self.names])
+        known = pl.Enum(self.names)
         codes = texts.fill_null("").cast(known, strict=False).to_physical()
         if self.values.size:
             every = np.vstack([self.values, self.default])
@@ -58,9 +59,15 @@ class Levels:
 
     @staticmethod
     def packed(levels: list[Levels]) -> dict[str, Any]:
-        """Attributes of an estimator that hold these, as a model file can keep them."""
+        """Attributes of an estimator that hold these, as a model file can keep them.
+
+        The names are UTF-8, one after the other, and where each ends: as text of NumPy every one
+        would take as much room as the longest.
+        """
+        texts = [[name.encode() for name in level.names] for level in levels]
         return {
-            "level_names_": [level.names for level in levels],
+            "level_names_": [np.frombuffer(b"".join(names), np.uint8) for names in texts],
+            "level_ends_": [np.cumsum([len(n) for n in names], dtype=np.int64) for names in texts],
             "level_values_": [level.values for level in levels],
             "level_defaults_": [level.default for level in levels],
             "level_shares_": [level.shares for level in levels],
@@ -68,15 +75,30 @@ class Levels:
 
     @classmethod
     def unpacked(cls, attributes: Mapping[str, Any], columns: list[str]) -> dict[str, Self]:
-        """The levels of each column; files of the first format have a OneHotEncoder."""
+        """The levels of each column.
+
+        Files of the first format have a OneHotEncoder, some of the second text of NumPy.
+        """
         nothing = np.empty(0)
         if attributes.get("one_hot_") is not None:
             kept = attributes["one_hot_"].categories_
             every = zip(columns, kept, strict=True)
-            return {name: cls(names, nothing, nothing, nothing) for name, names in every}
+            return {c: cls(_as_text(names), nothing, nothing, nothing) for c, names in every}
         fields = ("names", "values", "defaults", "shares")
         parts = [attributes.get(f"level_{part}_", ()) for part in fields]
-        return {name: cls(*kept) for name, *kept in zip(columns, *parts, strict=True)}
+        ends = attributes.get("level_ends_", [None] * len(parts[0]))
+        return {
+            column: cls(_as_text(names, end), *others)
+            for column, end, names, *others in zip(columns, ends, *parts, strict=True)
+        }
+
+
+def _as_text(kept: NDArray[Any], ends: NDArray[Any] | None = None) -> tuple[str, ...]:
+    """Names as :meth:`Levels.packed` keeps them, or as text of NumPy if no ends are known."""
+    if ends is None:
+        return tuple(str(name) for name in kept)
+    letters, places = kept.tobytes(), [0, *ends.tolist()]
+    return tuple(letters[a:b].decode(errors="replace") for a, b in pairwise(places))
 
 
 def frequent(texts: pl.Series, most: int) -> Levels:
@@ -86,14 +108,14 @@ def frequent(texts: pl.Series, most: int) -> Levels:
     rare = len(counts) - len(kept)
     nothing = np.empty(0)
     remark = f"the {most} most frequent kept apart" if rare else ""
-    names = np.array(kept.to_list(), dtype=str)
+    names = tuple(kept.to_list())
     return Levels(names, nothing, nothing, _shares(texts, names), remark)
 
 
-def _shares(texts: pl.Series, names: NDArray[Any]) -> Array:
+def _shares(texts: pl.Series, names: tuple[str, ...]) -> Array:
     """How frequent each of these levels is."""
     counts = dict(texts.fill_null("").value_counts().rows())
-    return np.array([counts.get(str(name), 0) for name in names]) / len(texts)
+    return np.array([counts.get(name, 0) for name in names]) / len(texts)
 
 
 def by_target(texts: pl.Series, y: Array) -> tuple[Levels, Array]:
@@ -119,7 +141,7 @@ def by_target(texts: pl.Series, y: Array) -> tuple[Levels, Array]:
         aim = np.abs(y - trained[0])
     values = np.column_stack([encoder.encodings_[0] for encoder in fitted])
     default = np.array([float(encoder.target_mean_) for encoder in fitted])
-    names = np.array([str(name) for name in fitted[0].categories_[0]], dtype=str)
+    names = tuple(str(name) for name in fitted[0].categories_[0])
     remark = "each as the target's mean and spread in other rows"
     levels = Levels(names, values, default, _shares(texts, names), remark)
     return levels, np.column_stack(trained)

@@ -6,6 +6,7 @@ no text each: the model takes the numbers, and a prediction is put at the end of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 import polars as pl
@@ -35,12 +36,15 @@ def plain_rows(block: bytes, found: Format, numbers: Collection[str]) -> pl.Data
     if len(cells) != _engine.count_lines(block):
         return None
     finite = all(column.is_finite().all() for column in cells if column.dtype == pl.Float64)
-    return cells if finite and not _short(block, found, cells) else None
+    return cells if finite and all_whole(block, found, cells) else None
 
 
-def _short(block: bytes, found: Format, cells: pl.DataFrame) -> bool:
-    """Whether a line lacks cells, which polars takes for missing ones."""
-    if not cells[:, -1].null_count():
+def all_whole(block: bytes, found: Format, cells: pl.DataFrame) -> bool:
+    """Whether no line is blank or lacks cells, which polars takes for missing ones."""
+    if block[:1] in b"\r\n":
         return False
+    if not cells[:, -1].null_count():  # most files: a look at each byte takes as long as parsing
+        return True
     n = len(found.names) - 1
-    return not n or block.count(found.separator.encode()) != n * len(cells)
+    plain = re.sub(b'"[^"]*"', b"", block) if b'"' in block else block
+    return n > 0 and plain.count(found.separator.encode()) == n * len(cells)

@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mvenet.table._columns import texts
+from mvenet.table._dates import day_in_words
 
 if TYPE_CHECKING:
     from mvenet.table._encoding import Encoding
@@ -124,7 +125,7 @@ def _unseen(column: pl.Series, levels: Levels) -> NDArray[np.bool_]:
     """Which cells have a level that was not there; none if some were not kept."""
     if not levels.shares.size or levels.shares.sum() <= 0.999:
         return np.zeros(len(column), dtype=bool)
-    known = [*map(str, levels.names), ""]
+    known = [*levels.names, ""]
     return ~column.alias("").fill_null("").is_in(known).to_numpy()  # names may look like patterns
 
 
@@ -162,13 +163,13 @@ def _in_words(value: float, origin: float | None) -> str:
     """A number, or the date that is so many days after the origin."""
     if not origin:  # or the time of a day
         return f"{value:.4g}"
-    return str(pl.Series([int(value + origin)]).cast(pl.Date).item())
+    return day_in_words(value + origin)
 
 
 def _levels(column: pl.Series, levels: Levels) -> tuple[float, NDArray[np.bool_], str]:
     """Half the sum of all differences between shares, and which rows have a level never seen."""
     cells = column.alias("").fill_null("")
-    known = [str(name) for name in levels.names]
+    known = levels.names
     odd = _unseen(column, levels)
     counts = dict(cells.value_counts().rows())
     now = np.array([counts.get(name, 0) for name in known]) / len(cells)

@@ -14,9 +14,13 @@ from itertools import islice
 
 import numpy as np
 
+# What means missing, and what only may, and is asked about.
+MISSING = ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND",
+           "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")  # fmt: skip
+PERHAPS_MISSING = ("?", "-", "–", ".")
 SEPARATORS = (",", ";", "\t", "|")
 DECIMAL_COMMA = re.compile(r"\s*([-+]?\d*),(\d+(?:[eE][-+]?\d+)?)\s*")
-_POINT = re.compile(r"\s*[-+]?\d*\.\d+([eE][-+]?\d+)?\s*")
+DECIMAL_POINT = re.compile(r"\s*[-+]?\d*\.\d+([eE][-+]?\d+)?\s*")
 _NUMBER = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*")
 _ROWS = 1000  # looked at
 
@@ -28,6 +32,7 @@ class Format:
     Attributes
     ----------
     encoding, separator, decimal : str
+        The decimal mark is empty where no number of the beginning has one.
     old_line_ends : bool
         Lines end with a carriage return alone.
     names : list of str
@@ -67,7 +72,8 @@ def sniff(head: bytes, path: str, header_rows: int = 1) -> Format:
             if not cells
             else f"{path} has {len(cells)} row(s), fewer than the {header_rows} of its header."
         )
-    names = _names(cells[:header_rows], path)
+    longest = max(map(len, cells[header_rows:]), default=0)
+    names = _names(cells[:header_rows], longest, path)
     _refuse_second_header(cells[header_rows:], names, path, header_rows)
     end = rows[separator][header_rows - 1][1]
     header = "\n".join(text.split("\n")[:end]) + "\n"
@@ -76,14 +82,19 @@ def sniff(head: bytes, path: str, header_rows: int = 1) -> Format:
     return Format(encoding, separator, decimal, old, names, len((mark + header).encode()), end)
 
 
-def _names(header: list[list[str]], path: str) -> list[str]:
-    """Names of the columns, of one row or of several read from top to bottom."""
+def _names(header: list[list[str]], longest: int, path: str) -> list[str]:
+    """Names of the columns, of one row or of several read from top to bottom.
+
+    ``longest`` is the number of cells in the longest row below: separators beyond it name nothing.
+    """
     width = max(map(len, header))
     padded = [row + [""] * (width - len(row)) for row in header]
     if len(header) > 1 and not any(padded[0][1:]) and all(map(any, zip(*padded[1:], strict=True))):
         padded = padded[1:]  # a title, above names that do without it
     cells = [filter(None, map(str.strip, column)) for column in zip(*padded, strict=True)]
     names = [" ".join(dict.fromkeys(column)) for column in cells]
+    while len(names) > longest and not names[-1]:
+        names.pop()
     if all(name and not name.strip("+-.,0123456789eE") for name in names):
         raise ValueError(
             f"The first line of {path} holds numbers ({', '.join(names[:3])} …): add a line of "
@@ -105,18 +116,19 @@ def _refuse_second_header(
     below = [all(_NUMBER.fullmatch(c) for c in column[1:] if c) for column in columns]
     numbers = [c for c, n in zip(columns, below, strict=True) if n and any(c[1:])]
     words = [c[0] for c in numbers if c and not _NUMBER.fullmatch(c[0])]
-    if numbers and len(words) == len(numbers) and all(words) and len(set(words) & _MARKS) == 0:
+    marks = {*MISSING, *PERHAPS_MISSING}
+    if numbers and len(words) == len(numbers) and marks.isdisjoint(words):
         raise ValueError(
             f"{path} seems to have {header_rows + 1} rows of column names (the last: "
-            f"{', '.join(words[:3])}): use --header-rows {header_rows + 1}, or remove that row."
+            f"{', '.join(words[:3])}): use header_rows={header_rows + 1}, or remove that row."
         )
 
 
 def _decimal(rows: list[list[str]]) -> str:
     cells = [cell for row in rows for cell in row]
     commas = sum(bool(DECIMAL_COMMA.fullmatch(cell)) for cell in cells)
-    points = sum(bool(_POINT.fullmatch(cell)) for cell in cells)
-    return "," if commas > points else "."
+    points = sum(bool(DECIMAL_POINT.fullmatch(cell)) for cell in cells)
+    return "," if commas > points else "." if points else ""
 
 
 def _decoded(head: bytes, path: str) -> tuple[str, str]:
@@ -164,6 +176,3 @@ def _regularity(rows: list[list[str]]) -> tuple[float, int]:
     width = len(rows[0]) if rows else 0
     equal = [len(row) == width for row in rows[1:]]
     return (float(np.mean(equal)) if equal else 1.0) * (width > 1), width
-
-
-_MARKS = {"?", "-", "–", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "."}

@@ -67,5 +67,31 @@ def write_columnar(parts: Iterator[pl.DataFrame], place: Path, ending: str) -> i
             yield part
 
     lazy = register_io_source(source, schema=first.schema)
-    (lazy.sink_parquet if COLUMNAR[ending] is pl.scan_parquet else lazy.sink_ipc)(place)
+    sink: Any = lazy.sink_parquet if COLUMNAR[ending] is pl.scan_parquet else lazy.sink_ipc
+    with place.open("wb") as file:
+        written = _Written(file)
+        try:
+            sink(written)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise written.error or error from error
     return done
+
+
+class _Written(io.RawIOBase):
+    """A file that keeps the system's error, of which polars hands on some words at best."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.error: OSError | None = None
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def write(self, content: Any) -> int:
+        """Write, and remember what the system had against it."""
+        try:
+            return self.file.write(content)
+        except OSError as error:
+            self.error = error
+            raise

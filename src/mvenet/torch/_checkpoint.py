@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from mvenet.torch import _files
+from mvenet.torch._identity import same
 from mvenet.torch._loop import Loop, Record, Stages
 
 KIND = "checkpoint"
@@ -21,12 +22,14 @@ SHARE = 20  # at most a twentieth of the time is spent on writing
 class Checkpoint:
     """Members done, and the state of the one in hand, as of the last time it was written.
 
-    ``key`` is what must be the same for a training to go on: data, settings and shapes.
+    ``key`` and ``module`` are what must be the same for a training to go on: data and settings, and
+    the identity of the module.
     """
 
     path: str | os.PathLike[str]
     key: str
     entropy: Any
+    module: dict[str, Any] | None = None
     done: list[Record] = field(default_factory=list)
     weights: dict[str, Tensor] = field(default_factory=dict)
     current: tuple[dict[str, Any], dict[str, Tensor]] | None = None
@@ -39,15 +42,19 @@ class Checkpoint:
             return cls(path, key, entropy)
         about, tensors = _files.read(path, KIND)
         if about["key"] != key:
-            raise ValueError(
-                f"checkpoint={os.fspath(path)!r} is of another training (other data, settings or "
-                "module): remove it to start anew, or choose another path."
-            )
+            raise _other(path, "data or settings")
         weights = {name: t for name, t in tensors.items() if name.startswith("member.")}
         current = None
         if about["current"] is not None:
             current = about["current"], _files.state_of(tensors, "current.")
-        return cls(path, key, about["entropy"], about["done"], weights, current)
+        module = about.get("module")  # of earlier versions: no
+        return cls(path, key, about["entropy"], module, about["done"], weights, current)
+
+    def begin(self, module: dict[str, Any]) -> None:
+        """Go on with this module, or refuse it if the file is of another."""
+        if self.module is not None and not same(self.module, module):
+            raise _other(self.path, "module")
+        self.module = module
 
     def resume(self, loop: Loop, stages: Stages) -> None:
         """Bring a fresh loop to where the file left it."""
@@ -90,10 +97,23 @@ class Checkpoint:
 
     def _write(self, current: dict[str, Any] | None, tensors: dict[str, Tensor]) -> None:
         started = time.monotonic()
-        about = {"key": self.key, "entropy": self.entropy, "done": self.done, "current": current}
+        about = {
+            "key": self.key,
+            "entropy": self.entropy,
+            "module": self.module,
+            "done": self.done,
+            "current": current,
+        }
         _files.write(self.path, KIND, about, self.weights | tensors)
         now = time.monotonic()
         self.next_write = now + SHARE * (now - started)
+
+
+def _other(path: str | os.PathLike[str], what: str) -> ValueError:
+    return ValueError(
+        f"checkpoint={os.fspath(path)!r} is of another training (other {what}): remove it to start "
+        "anew, or choose another path."
+    )
 
 
 def _nan(value: float | None) -> float:

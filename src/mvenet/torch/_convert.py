@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from itertools import pairwise
 from typing import Any
 
@@ -11,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from mvenet.fleet import Networks
-from mvenet.recipes import Architecture
+from mvenet._models.architecture import Architecture
+from mvenet._models.ensemble import Ensemble
+from mvenet._models.networks import Networks
 from mvenet.torch._net import MeanVarianceNet
 from mvenet.torch._regressor import TorchMVERegressor
 
@@ -58,8 +60,8 @@ def to_module(
 
     Parameters
     ----------
-    networks : mvenet.fleet.Networks
-        ``model.networks_`` of a fitted estimator.
+    networks : mvenet._training.fleet.Networks
+        ``model.model_.networks`` of a fitted estimator.
     member : int, default=0
     dtype : torch.dtype, default=torch.float64
         In double precision the outputs differ from the engine's by the engine's rounding alone.
@@ -115,7 +117,7 @@ def from_engine(model: Any, **settings: Any) -> TorchMVERegressor:
 
     Parameters
     ----------
-    model : MVERegressor, or any fitted estimator with ``networks_``
+    model : MVERegressor or MVERegressorCV, fitted by one of the paper's strategies
     **settings
         Parameters of :class:`TorchMVERegressor` for further training, such as ``epochs``.
 
@@ -130,7 +132,7 @@ def from_engine(model: Any, **settings: Any) -> TorchMVERegressor:
     >>> from mvenet import MVERegressor
     >>> from mvenet.torch import from_engine, to_engine
     >>> X = np.linspace(0, 1, 100)[:, None]
-    >>> model = MVERegressor(epochs=20, warmup_epochs=20, random_state=0).fit(X, X[:, 0])
+    >>> model = MVERegressor(strategy="warmup", epochs=20, random_state=0).fit(X, X[:, 0])
     >>> tuned = from_engine(model, strategy="no-warmup", epochs=2, random_state=0)
     >>> bool(np.allclose(tuned.predict(X), model.predict(X), rtol=1e-6, atol=1e-6))
     True
@@ -138,17 +140,18 @@ def from_engine(model: Any, **settings: Any) -> TorchMVERegressor:
     >>> bool(np.allclose(back.predict(X), tuned.predict(X), rtol=1e-5, atol=1e-5))
     True
     """
-    networks = getattr(model, "networks_", None)
-    if not isinstance(networks, Networks):
+    ensemble = getattr(model, "model_", None)
+    if not isinstance(ensemble, Ensemble) or ensemble.steps is not None:
         raise TypeError(
-            f"model must be fitted and have networks_, got {type(model).__name__}: pass a fitted "
-            "MVERegressor."
+            f"model must be networks of y on plain columns, got {type(model).__name__}: pass an "
+            "MVERegressor fitted with strategy='warmup', or another of the paper's."
         )
+    networks = ensemble.networks
     nets = [to_module(networks, k).eval() for k in range(len(networks))]
     torch_model = TorchMVERegressor(nets[0], warm_start=True, **settings)
     torch_model.networks_ = nets
     torch_model.y_mean_, torch_model.y_scale_ = networks.y_mean.copy(), networks.y_scale.copy()
-    torch_model.scale_ = float(getattr(model, "scale_", 1.0))
+    torch_model.scale_ = float(ensemble.scale)
     torch_model.n_features_in_ = networks.x_mean.shape[1]
     torch_model.row_shape_ = (torch_model.n_features_in_,)
     torch_model.reg_mean_ = torch_model.reg_var_ = 0.0  # until it is trained further
@@ -173,7 +176,7 @@ def to_engine(torch_model: TorchMVERegressor, model: Any) -> Any:
         A copy of ``model`` with the other's networks.
     """
     parameters = np.stack([to_parameters(net) for net in torch_model.networks_])
-    old = model.networks_
+    old = model.model_.networks
     if parameters.shape[1] != old.parameters.shape[1]:
         raise ValueError(
             f"The torch model has {parameters.shape[1]} parameters and model "
@@ -184,7 +187,7 @@ def to_engine(torch_model: TorchMVERegressor, model: Any) -> Any:
         np.stack([getattr(f, k).double().numpy() for f in firsts]) for k in ("mean", "scale")
     )
     changed = copy.copy(model)
-    changed.networks_ = Networks(
+    networks = Networks(
         old.architecture,
         np.ascontiguousarray(parameters, dtype=old.parameters.dtype),
         x_mean,
@@ -192,4 +195,5 @@ def to_engine(torch_model: TorchMVERegressor, model: Any) -> Any:
         torch_model.y_mean_.copy(),
         torch_model.y_scale_.copy(),
     )
+    changed.model_ = dataclasses.replace(model.model_, networks=networks)
     return changed

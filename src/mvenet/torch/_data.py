@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler
 from torch.utils.data import Subset as DatasetSubset
 
-from mvenet._sklearn import check_sample_weight
+from mvenet._utils.finite import check_finite
+from mvenet._utils.sklearn import check_sample_weight
 
 Array = NDArray[np.float64]
 
@@ -96,8 +97,9 @@ def training_rows(
         _check_lengths(X, target)
         X, target = validate_data(
             estimator, X, target, dtype="numeric", allow_nd=True, y_numeric=True,
-            ensure_min_samples=2,
+            ensure_min_samples=2, ensure_all_finite=False,
         )  # fmt: skip
+        check_finite(X, getattr(estimator, "feature_names_in_", None))
         estimator.row_shape_ = X.shape[1:]
         target = torch.as_tensor(np.array(target, dtype=np.float64))
         rows = Rows(_tensor(X), target, torch.ones(len(target)))
@@ -120,7 +122,15 @@ def unlabelled_rows(estimator: BaseEstimator, X: Any) -> Rows:
     if _is_dataset(X):
         paired = len(X) > 0 and isinstance(X[0], tuple | list)
         return Rows(X, torch.zeros(len(X)), torch.ones(len(X)), paired)
-    array = validate_data(estimator, _as_array(X), dtype="numeric", allow_nd=True, reset=False)
+    array = validate_data(
+        estimator,
+        _as_array(X),
+        dtype="numeric",
+        allow_nd=True,
+        reset=False,
+        ensure_all_finite=False,
+    )
+    check_finite(array, getattr(estimator, "feature_names_in_", None))
     shape = getattr(estimator, "row_shape_", array.shape[1:])
     if array.shape[1:] != shape:
         raise ValueError(

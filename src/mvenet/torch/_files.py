@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mvenet._atomic import replacing
+from mvenet._utils.atomic import replacing
 
 FORMAT = 1
 Path = str | os.PathLike[str]

@@ -8,6 +8,7 @@ the description and, where rows are plain arrays, by what it computes for one ma
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import os
 from typing import Any
@@ -19,6 +20,7 @@ from torch import nn
 
 import mvenet
 from mvenet.torch import _files
+from mvenet.torch._identity import shapes
 from mvenet.torch._regressor import TorchMVERegressor
 
 KIND = "model"
@@ -27,6 +29,10 @@ KEPT: dict[str, Any] = {
     "n_features_in_": int,
     "feature_names_in_": lambda names: np.array(names, dtype=object),
 }
+
+
+# Of the one who loads: a file decides neither where something is written nor what is run.
+APART = ("module", "device", "checkpoint", "random_state")
 
 
 def save(model: TorchMVERegressor, path: str | os.PathLike[str]) -> None:
@@ -86,7 +92,7 @@ def load(path: str | os.PathLike[str], module: Any, *, device: str = "auto") -> 
     about, tensors = _files.read(path, KIND)
     start = copy.deepcopy(module) if isinstance(module, nn.Module) else module()
     _check_module(start, about, os.fspath(path))
-    model = TorchMVERegressor(module, **about["parameters"], device=device)
+    model = TorchMVERegressor(module, **_settings(about, os.fspath(path)), device=device)
     model.networks_ = []
     for k in range(about["members"]):
         net = copy.deepcopy(start)
@@ -103,13 +109,12 @@ def load(path: str | os.PathLike[str], module: Any, *, device: str = "auto") -> 
 
 
 def _description(model: TorchMVERegressor) -> dict[str, Any]:
-    apart = ("module", "device", "checkpoint", "random_state")
-    parameters = {k: v for k, v in model.get_params(deep=False).items() if k not in apart}
+    parameters = {k: v for k, v in model.get_params(deep=False).items() if k not in APART}
     return {
         "versions": {"mvenet": mvenet.__version__, "torch": torch.__version__},
         "parameters": json.loads(json.dumps(parameters, default=float)),
         "members": len(model.networks_),
-        "state": _state(model.networks_[0]),
+        "state": shapes(model.networks_[0]),
         "module": repr(model.networks_[0]),
         "y_mean": model.y_mean_.tolist(),
         "y_scale": model.y_scale_.tolist(),
@@ -122,18 +127,25 @@ def _description(model: TorchMVERegressor) -> dict[str, Any]:
     }
 
 
+def _settings(about: dict[str, Any], path: str) -> dict[str, Any]:
+    """The parameters that a file may set."""
+    settings: dict[str, Any] = about["parameters"]
+    known = set(inspect.signature(TorchMVERegressor).parameters) - set(APART)
+    for name in settings.keys() - known:
+        raise ValueError(
+            f"{path!r} sets {name}={settings[name]!r}, which no model file of ours does: use a "
+            "copy that was not tampered with, or the version that wrote it."
+        )
+    return settings
+
+
 def _names(model: TorchMVERegressor) -> list[str] | None:
     names = getattr(model, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
 
 
-def _state(net: nn.Module) -> dict[str, Any]:
-    """Name, type and shape of all weights."""
-    return {k: [str(v.dtype), list(v.shape)] for k, v in net.state_dict().items()}
-
-
 def _check_module(net: nn.Module, about: dict[str, Any], path: str) -> None:
-    given, saved = _state(net), about["state"]
+    given, saved = shapes(net), about["state"]
     for name in sorted(given.keys() | saved.keys()):
         if given.get(name) != saved.get(name):
             raise ValueError(

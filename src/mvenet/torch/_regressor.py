@@ -24,15 +24,24 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from mvenet import recipes
-from mvenet._predictor import PredictsDistribution
-from mvenet._settings import PENALTY, POSITIVE, at_least, choice, held_out, setting, with_settings
-from mvenet._sklearn import Interval
+from mvenet._estimators.parameters import (
+    PENALTY,
+    POSITIVE,
+    at_least,
+    choice,
+    held_out,
+    setting,
+    with_settings,
+)
+from mvenet._models.predictor import PredictsDistribution
+from mvenet._training.fleet import DivergedError, derived_seed, seed_entropy
+from mvenet._utils.sklearn import Interval
 from mvenet.distributions import Distribution
 from mvenet.distributions._normal import normal_or_mixture
-from mvenet.fleet import DivergedError, derived_seed, seed_entropy
 from mvenet.torch import _data
 from mvenet.torch._checkpoint import Checkpoint
 from mvenet.torch._files import state_of
+from mvenet.torch._identity import identity
 from mvenet.torch._loop import Loop, Record, outputs
 from mvenet.torch._losses import BetaNLL, FaithfulNLL, GaussianNLL
 from mvenet.torch._net import MeanVarianceNet
@@ -191,7 +200,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
         self.__dict__.pop("networks_", None)  # an interrupted fit leaves nothing half-fitted
         rows = _data.training_rows(self, X, y, sample_weight)
         entropy = seed_entropy(self.random_state)
-        checkpoint = self._open_checkpoint(rows, entropy)
+        checkpoint = self._open_checkpoint(rows, entropy, warm=before is not None)
         if checkpoint is not None:
             entropy = checkpoint.entropy
         parts = self._split(rows, entropy)
@@ -201,6 +210,8 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
                 units = np.tile(parts[0].units(), (len(nets), 1))
             else:
                 nets, units = before
+            if checkpoint is not None:
+                checkpoint.begin(identity(nets[0], rows))
             self.reg_mean_, self.reg_var_ = self._penalties(nets[0])
             records = self._trained(nets, units, parts, device, entropy, checkpoint)
         self._keep(nets, records, units)
@@ -306,12 +317,13 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
         self.history_ = _history([records[k]["epochs"] for k in kept], self.y_scale_)
         self.networks_ = [nets[k] for k in kept]
 
-    def _open_checkpoint(self, rows: _data.Rows, entropy: Any) -> Checkpoint | None:
+    def _open_checkpoint(self, rows: _data.Rows, entropy: Any, warm: bool) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         apart = ("module", "device", "verbose", "num_workers", "checkpoint", "random_state")
         settings = {k: v for k, v in self.get_params(deep=False).items() if k not in apart}
         settings["random_state"] = repr(self.random_state)
+        settings["warm_start"] = warm  # whether it does, not whether it would
         text = json.dumps([settings, _data.fingerprint(rows)], sort_keys=True)
         key = hashlib.sha256(text.encode()).hexdigest()
         return Checkpoint.open(self.checkpoint, key, entropy)

@@ -11,13 +11,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from mvenet.fleet import derived_seed
+from mvenet._training.fleet import derived_seed
+from mvenet._utils.machine import require_memory
 from mvenet.recipes import Stage
 from mvenet.torch._checkpoint import Checkpoint
 from mvenet.torch._data import Rows
 from mvenet.torch._loop import DivergedMemberError, Loop, Record, Stages
 from mvenet.torch._net import MeanVarianceNet
 from mvenet.torch._schedule import Schedule
+
+DESCRIBED = 10_000  # bytes at least of a module as Python objects
 
 
 def train_member(
@@ -81,7 +84,17 @@ def random_starts(module: Any, members: int, entropy: Any) -> list[MeanVarianceN
         if isinstance(module, nn.Module) and members > 1:
             _reset(net)
         starts.append(net)
+        if member == 0:
+            _check_memory(net, members)
     return starts
+
+
+def _check_memory(net: nn.Module, members: int) -> None:
+    """Refuse more members than memory can hold; a lazy layer has no size yet."""
+    known = (p for p in net.parameters() if not isinstance(p, nn.UninitializedParameter))
+    size = sum(p.numel() * p.element_size() for p in known)
+    needed = members * (size + DESCRIBED)
+    require_memory(needed, f"{members:,} members of {size:,} bytes", "use fewer (n_members).")
 
 
 def _reset(net: MeanVarianceNet) -> None:

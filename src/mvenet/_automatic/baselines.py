@@ -1,0 +1,179 @@
+"""Means that are not networks: linear, trees, a Gaussian process, any regressor of the user's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.linear_model import RidgeCV
+from sklearn.tree import ExtraTreeRegressor
+from sklearn.utils.validation import has_fit_parameter
+from threadpoolctl import threadpool_limits
+
+from mvenet._automatic import gaussian_process_fit
+from mvenet._automatic.constants import (
+    FEWEST_TREES,
+    LINEAR_PENALTIES,
+    MOST_COLUMNS_OF_A_PROCESS,
+    MOST_ROWS_OF_A_PROCESS,
+    MOST_ROWS_OF_A_TREE,
+    TIMED_ROWS,
+    TREES,
+)
+from mvenet._automatic.kinds import Folds
+from mvenet._automatic.out_of_fold import Candidate, OutOfFold
+from mvenet._models.forest import Forest
+from mvenet._models.interface import Mean
+from mvenet._models.means import GivenRegressor, Linear
+from mvenet._training import fleet
+from mvenet._training.plan import Table
+
+Array = NDArray[np.float64]
+NAMES = ("networks", "linear", "trees", "gaussian process")
+
+
+def chosen(candidates: Any, n: int, columns: int) -> tuple[Any, ...]:
+    """What the parameter ``candidates`` stands for on a table (n, columns), checked."""
+    if isinstance(candidates, str):
+        process = n <= MOST_ROWS_OF_A_PROCESS and columns <= MOST_COLUMNS_OF_A_PROCESS
+        usual = NAMES if process else NAMES[:-1]
+        return ("networks",) if candidates == "networks" else usual
+    given = tuple(candidates)
+    for candidate in given:
+        known = candidate in NAMES if isinstance(candidate, str) else hasattr(candidate, "fit")
+        if not known:
+            raise ValueError(
+                f"candidates holds {candidate!r}: it must be a list of regressors and of "
+                f"{', '.join(map(repr, NAMES))}."
+            )
+    if not given:
+        raise ValueError("candidates is empty: name at least one, such as 'networks'.")
+    return given
+
+
+def judged(
+    means: Sequence[Any], left: OutOfFold, folds: Folds, entropy: Any, threads: int
+) -> list[Candidate]:
+    """Fit each mean without each fold: candidates with out-of-fold predictions."""
+    seeds = [fleet.derived_seed(entropy, 1, 0, 0, number) % 2**32 for number in range(len(means))]
+    return [_judged(m, left, folds, s, threads) for m, s in zip(means, seeds, strict=True)]
+
+
+def expected_seconds(means: Sequence[Any], table: Table, folds: Folds, threads: int) -> float:
+    """Time that the means of ours will take, from fitting them to a few rows.
+
+    A regressor of the user's is not counted: nobody knows how its time grows.
+    """
+    few, n = table.rows[:TIMED_ROWS], len(folds[0][0])
+    growth: dict[str, Callable[[int], float]] = {
+        "linear": float,
+        "trees": _tree_work,
+        "gaussian process": lambda n: 5.0 + (min(n, MOST_ROWS_OF_A_PROCESS) / TIMED_ROWS) ** 3,
+    }
+    total = 0.0
+    for name in (mean for mean in means if isinstance(mean, str) and mean in growth):
+        start = time.perf_counter()
+        FITS[name](table.X[few], table.y[few], None, 0)
+        seconds = time.perf_counter() - start
+        total += seconds * growth[name](n) / growth[name](len(few))
+    return total * (len(folds) / threads + 1)
+
+
+def _tree_work(n: int) -> float:
+    """What trees of n rows cost, up to a factor."""
+    rows = min(n, MOST_ROWS_OF_A_TREE)
+    return _tree_count(n) * rows * float(np.log2(rows + 1))
+
+
+def _judged(mean: Any, left: OutOfFold, folds: Folds, seed: int, threads: int) -> Candidate:
+    table, name = left.table, mean if isinstance(mean, str) else type(mean).__name__
+    fit = FITS.get(name) or _given(mean)
+
+    def fitted(rows: fleet.Rows) -> Any:
+        weight = None if table.weight is None else table.weight[rows]
+        return fit(table.X[rows], table.y[rows], weight, seed)
+
+    def of_fold(train: fleet.Rows, test: fleet.Rows) -> Array:
+        predicted = fitted(train).predict(table.X[test])
+        return _checked(name, predicted, len(test))
+
+    def refit() -> Mean:
+        with threadpool_limits(1):
+            found: Mean = fitted(table.rows)
+            return found
+
+    jobs = (delayed(of_fold)(train, test) for train, test in folds)
+    with threadpool_limits(1):  # sums in one order, whatever the threads
+        predicted = left.average(Parallel(n_jobs=threads, prefer="threads")(jobs))
+    return Candidate(name, predicted, left.rmse(predicted), refit=refit)
+
+
+def _checked(name: str, predicted: Any, n: int) -> Array:
+    values = np.asarray(predicted, dtype=np.float64)
+    if values.shape != (n,) or not np.isfinite(values).all():
+        what = f"shape {values.shape}" if values.shape != (n,) else "values that are not finite"
+        raise ValueError(
+            f"candidates: {name} predicts {what} for {n} rows: it must give one finite number each."
+        )
+    return values
+
+
+def _linear(X: NDArray[Any], y: Array, weight: Array | None, _: int) -> Linear:
+    """Ridge regression; its penalty by leave-one-out."""
+    X = np.asarray(X, dtype=np.float64)
+    center, scale = X.mean(axis=0), X.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    ridge = RidgeCV(LINEAR_PENALTIES).fit((X - center) / scale, y, sample_weight=weight)
+    coefficients = ridge.coef_ / scale
+    return Linear(coefficients, float(ridge.intercept_ - center @ coefficients))
+
+
+def _trees(X: NDArray[Any], y: Array, weight: Array | None, seed: int) -> Forest:
+    """Extremely randomised trees: fewer where each is large.
+
+    Tree by tree: forests of scikit-learn in threads spoil each other's filters of warnings.
+    """
+    n, random = len(y), np.random.RandomState(seed)
+    center, scale = float(y.mean()), float(y.std()) or 1.0
+    largest = 1e30  # sums of larger ones overflow in single precision
+    X, target, trees = np.clip(X, -largest, largest).astype(np.float32), (y - center) / scale, []
+    for _ in range(_tree_count(n)):
+        tree = ExtraTreeRegressor(random_state=random.randint(np.iinfo(np.int32).max))
+        if n <= MOST_ROWS_OF_A_TREE:
+            trees.append(tree.fit(X, target, sample_weight=weight))
+        else:
+            drawn = np.random.RandomState(tree.random_state).randint(n, size=MOST_ROWS_OF_A_TREE)
+            rows, counts = np.unique(drawn, return_counts=True)
+            each = counts if weight is None else counts * weight[rows]
+            trees.append(tree.fit(X[rows], target[rows], sample_weight=each))
+    return Forest.of(trees, center, scale)
+
+
+def _tree_count(n: int) -> int:
+    return next((count for count, most in TREES if n <= most), FEWEST_TREES)
+
+
+FITS = {"linear": _linear, "trees": _trees, "gaussian process": gaussian_process_fit.fit}
+
+
+def _given(estimator: Any) -> Callable[..., Any]:
+    """How a regressor of the user's is fitted."""
+
+    def fit(X: NDArray[Any], y: Array, weight: Array | None, _: int) -> Any:
+        known = {} if weight is None else {"sample_weight": weight}
+        if known and not has_fit_parameter(estimator, "sample_weight"):
+            known = {}
+        try:
+            return GivenRegressor(clone(estimator).fit(X, y, **known))
+        except Exception as error:  # whatever somebody else's estimator raises
+            raise ValueError(
+                f"candidates: {type(estimator).__name__} could not be fitted ({error}): mend or "
+                "drop it."
+            ) from error
+
+    return fit

@@ -1,0 +1,54 @@
+"""The constants of the automatic search, in one place.
+
+Beside each stands what it rests on: the command that measures it, or the word *untested* where a
+plausible value was taken and no command compares it with others. ``benchmarks/ablation.py`` halves
+and doubles ten of them on tables that the league does not have.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+# --- networks ------------------------------------------------------------------------------------
+LEARNING_RATE = 1e-2  # of Adam, at the start of each stage: benchmarks/default.py
+DEEP = (64, 64, 64)  # hidden units of a mean: benchmarks/ablation.py --only deep
+SMALL = (40, 20)  # of networks that learn a variance, too: the paper's
+FEW_ROWS = 5_000  # with fewer, starting more often takes seconds: untested
+# A weaker penalty is tried if the weakest so far has an error below so much of all others'.
+WORTH_MORE = 0.95  # benchmarks/ablation.py --only worth_more
+
+# --- blend, shape and mixture --------------------------------------------------------------------
+SMALLEST_SHARE = 0.05  # of a mean, and of a noise: benchmarks/ablation.py --only smallest_share
+SMALLEST_WEIGHT = 2e-3  # of a component; what weighs less is left out: untested
+# Weights of the multiples before any row was seen, worth PRIOR_ROWS rows: tails somewhat heavier
+# than a normal's, so that a width that no row needed so far is not ruled out.
+PRIOR = np.array([0.02, 0.05, 0.10, 0.20, 0.26, 0.20, 0.10, 0.04, 0.02, 0.01])  # untested
+PRIOR_ROWS = 5.0  # benchmarks/ablation.py --only prior_rows
+DEGREES = 4.0  # of freedom, of the likelihood of a shape: benchmarks/ablation.py --only degrees
+ITERATIONS = 200  # of expectation-maximisation: benchmarks/ablation.py --only iterations
+SLACK = 0.5  # a logarithm of std may leave what occurred on rows left out by so much: untested
+MOST_ROWS_MIXED = 50_000  # that shape and weights are fitted on: untested
+BETTER_BY = 2.0  # standard errors by which the log scale must be better: untested
+
+# --- the last training, on all rows --------------------------------------------------------------
+ENOUGH = 1_000  # rows left out by the folds of the learning curve: untested
+DOUBT = 50.0  # rows that speak for no difference: benchmarks/ablation.py --only doubt
+FARTHEST = 4.0  # standard deviations that an error counts at most: untested
+NARROWEST = 0.5  # share of a standard deviation that remains at least: untested
+MOST_STARTS = 10  # untested
+LEFT_TO_CHANCE = 0.04  # share of the squared error: benchmarks/ablation.py --only left_to_chance
+LEFT_TO_CHANCE_FEW = 0.015  # the same below FEW_ROWS: benchmarks/ablation.py --only left_to_chance
+
+# --- means that are not networks -----------------------------------------------------------------
+LINEAR_PENALTIES = np.logspace(-3, 3, 13)  # on standardised columns: untested
+# So many trees up to so many rows: benchmarks/ablation.py --only trees
+TREES = ((100, 10_000), (50, 50_000))
+FEWEST_TREES = 30  # untested
+MOST_ROWS_OF_A_TREE = 50_000  # a tree of more would not be worth its memory: untested
+MOST_ROWS_OF_A_PROCESS = 2_000  # its time grows with the cube of them: untested
+MOST_COLUMNS_OF_A_PROCESS = 100  # each has a length scale of its own: untested
+TIMED_ROWS = 1_000  # that are fitted to see how long it takes: untested
+PROCESS_LEARNS_FROM = 300  # rows that its scales are learned from: untested
+PROCESS_ITERATIONS = 30  # untested
+PROCESS_SPREAD = 1.5  # of the prior of a length scale's logarithm: untested
+PROCESS_RATES = 2.0 ** np.arange(-1, 20, 2)  # of columns on a logarithmic scale: untested

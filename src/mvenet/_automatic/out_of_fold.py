@@ -1,0 +1,219 @@
+"""Out-of-fold predictions: of each row by candidates that were not trained on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvenet._automatic import stacking
+from mvenet._automatic.constants import MOST_ROWS_MIXED
+from mvenet._automatic.kinds import Folds, NetworkKind
+from mvenet._models import mixture
+from mvenet._models.interface import Mean
+from mvenet._models.mixture import LARGEST_LOG_MULTIPLE, MULTIPLES, WIDEST_LOG, Shape
+from mvenet._models.networks import Networks
+from mvenet._models.noise import Noise
+from mvenet._training import fleet
+from mvenet._training.plan import Table
+from mvenet.distributions import NormalMixture
+
+Array = NDArray[np.float64]
+
+
+@dataclass(eq=False)
+class Candidate:
+    """What a search may use: a mean, a noise or both, with out-of-fold predictions.
+
+    Attributes
+    ----------
+    name : str
+    mean : ndarray of shape (n,)
+        Out of fold; that of a noise without a mean of its own is the blend.
+    error : float
+        Root mean square of the mean's, out of fold.
+    log_std : ndarray of shape (n,) or None
+        Out of fold; None if it is a mean only.
+    encoded : bool
+        Whether it reads encoded columns.
+    joint : bool
+        Whether it is a noise with a mean of its own.
+    kind : NetworkKind or None
+        How to train it again.
+    networks : Networks or None
+        Those of the folds, if it is made of networks.
+    refit : callable or None
+        If it is not: how to fit it to all rows.
+    share : float or None
+        In the blended mean; None if it has no mean to blend.
+    shape, weights : Shape and ndarray, or None
+        As a noise of the mixture: scale of its standard deviations, and weight of each multiple.
+    """
+
+    name: str
+    mean: Array
+    error: float
+    log_std: Array | None = None
+    encoded: bool = False
+    joint: bool = False
+    kind: NetworkKind | None = None
+    networks: Networks | None = None
+    refit: Callable[[], Mean] | None = None
+    share: float | None = None
+    shape: Shape | None = None
+    weights: Array | None = None
+
+    @property
+    def weight(self) -> float:
+        """In the mixture."""
+        return 0.0 if self.weights is None else float(self.weights.sum())
+
+    def as_noise(self, networks: Networks, shape: Shape) -> Noise:
+        """The noise of a model, with these networks and this shape."""
+        assert self.weights is not None
+        return Noise(networks, self.encoded, self.joint, shape, self.weights)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a mixture predicts out of fold; NaN for rows that no fold leaves out.
+
+    ``typical_std`` is that of a normal whose 90 % interval is as wide as the mixture's in a typical
+    row, on the scale of the model.
+    """
+
+    mean: Array
+    std: Array
+    log_density: Array
+    typical_std: float
+
+    def times(self, unit: float) -> Prediction:
+        """The same of a y that is so many times as large."""
+        density = self.log_density - np.log(unit)
+        return Prediction(unit * self.mean, unit * self.std, density, self.typical_std)
+
+
+class OutOfFold:
+    """The rows that folds leave out, and how candidates are compared on them.
+
+    With ``log``, the table is of log y, and so are all predictions but the mixture's moments and
+    densities.
+    """
+
+    def __init__(self, table: Table, folds: Folds, log: bool) -> None:
+        self.table, self.log = table, log
+        self.count = np.zeros(len(table.y))
+        for _, test in folds:
+            np.add.at(self.count, test, 1)
+        self.rows = np.flatnonzero(self.count)
+        # Residuals to learn the noise from: those of all other rows that some fold leaves out.
+        self.folds = [(np.setdiff1d(self.rows, test), test) for _, test in folds]
+        if min(len(train) for train, _ in self.folds) < 2:
+            raise ValueError(
+                f"cv leaves {len(self.rows)} rows out, too few to learn the noise from: use at "
+                "least two folds, such as KFold(5)."
+            )
+        self.weight = np.ones(len(self.rows)) if table.weight is None else table.weight[self.rows]
+
+    def average(self, values: Sequence[Array]) -> Array:
+        """From the values of each fold's rows to one for each row; zero for rows never left out."""
+        total = np.zeros(len(self.count))
+        for (_, test), value in zip(self.folds, values, strict=True):
+            total[test] += value
+        return total / np.maximum(self.count, 1)
+
+    def rmse(self, mean: Array) -> float:
+        """Root mean squared error of the rows left out."""
+        error = (self.table.y - mean)[self.rows]
+        return float(np.sqrt(np.average(error**2, weights=self.weight)))
+
+    def judged(
+        self,
+        name: str,
+        trained: fleet.Fleet,
+        X: NDArray[Any],
+        *,
+        encoded: bool,
+        joint: bool = False,
+        blended: Array | None = None,
+        kind: NetworkKind | None = None,
+    ) -> Candidate:
+        """Networks that were trained on columns X, one or more a fold, as a candidate.
+
+        ``blended`` is the mean of networks that learned the noise alone; with neither that nor
+        ``joint`` they have learned the mean alone.
+        """
+        means, logs, k = [], [], len(self.folds)
+        for fold, (_, test) in enumerate(self.folds):
+            mean, std = trained.networks[fold::k].predict(np.ascontiguousarray(X[test]))
+            means.append(mean.mean(axis=0))
+            logs.append(np.log(std).mean(axis=0))
+        mean = self.average(means) if blended is None else blended
+        noisy = joint or blended is not None
+        return Candidate(
+            name,
+            mean,
+            self.rmse(mean),
+            log_std=self.average(logs) if noisy else None,
+            encoded=encoded,
+            joint=joint,
+            kind=kind,
+            networks=trained.networks,
+        )
+
+    def blend(self, candidates: Sequence[Candidate]) -> Array:
+        """Give each of the candidates its share in the blended mean, and return that mean."""
+        means = np.array([candidate.mean for candidate in candidates])
+        shares = stacking.blend(means[:, self.rows], self.table.y[self.rows], self.weight)
+        for candidate, share in zip(candidates, shares.tolist(), strict=True):
+            candidate.share = share
+        blended: Array = shares @ means
+        return blended
+
+    def mix(self, candidates: Sequence[Candidate], entropy: Any) -> Prediction:
+        """Give each of the candidates its shape and weights in the mixture, and predict by it."""
+        rows, y = self.rows, self.table.y[self.rows]
+        few = np.arange(len(rows))
+        if len(rows) > MOST_ROWS_MIXED:
+            rng = np.random.default_rng(fleet.derived_seed(entropy, 2, 0, 0))
+            few = np.sort(rng.permutation(len(rows))[:MOST_ROWS_MIXED])
+        widest = WIDEST_LOG if self.log else float(np.ptp(y)) or np.inf
+        largest = LARGEST_LOG_MULTIPLE if self.log else np.inf
+        bounds = stacking.floor(y), widest
+        means, log_stds = np.array([candidate.mean[rows] for candidate in candidates]), []
+        for candidate, mean in zip(candidates, means, strict=True):
+            assert candidate.log_std is not None
+            log_std = candidate.log_std[rows]
+            shape = stacking.shape((y - mean)[few], log_std[few], self.weight[few], *bounds)
+            log_stds.append(shape.applied(log_std))
+            candidate.shape = shape
+        widths = np.array(log_stds)
+        weights = stacking.mix(y[few], means[:, few], widths[:, few], self.weight[few], largest)
+        for candidate, some in zip(candidates, weights, strict=True):
+            candidate.weights = some
+        return self._predicted(means, widths, weights, few)
+
+    def _predicted(
+        self, means: Array, log_stds: Array, weights: Array, few: NDArray[np.int64]
+    ) -> Prediction:
+        y = self.table.y[self.rows]
+        density = mixture.log_density(y, means, log_stds, weights) - (y if self.log else 0.0)
+        owner, multiple = np.nonzero(weights)
+        stds, kept = np.exp(log_stds[owner]) * MULTIPLES[multiple, None], weights[owner, multiple]
+        some = few[:: max(1, len(few) // 1_000)]
+        ends = NormalMixture(means[owner][:, some], stds[:, some], kept).interval(0.9)
+        mean, std = mixture.moments(means[owner], stds, kept, self.log)
+        typical = float(np.median(ends[:, 1] - ends[:, 0])) / NINE_IN_TEN
+        mean, std, density = (self._everywhere(part) for part in (mean, std, density))
+        return Prediction(mean, std, density, typical)
+
+    def _everywhere(self, values: Array) -> Array:
+        whole = np.full(len(self.count), np.nan)
+        whole[self.rows] = values
+        return whole
+
+
+NINE_IN_TEN = 3.289707253902944  # width of the central 90 % of a standard normal

@@ -1,0 +1,188 @@
+"""An automatic search, described: the requests of each of its rounds, and what they will cost.
+
+The search asks for what this describes. Later rounds depend on earlier results; the estimate of
+the time reads the same descriptions with what is expected in the place of what will be known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import skew
+
+from mvenet._automatic import baselines
+from mvenet._automatic.constants import ENOUGH
+from mvenet._automatic.kinds import Effort, Folds, NetworkKind
+from mvenet._models.piecewise import Steps
+from mvenet._training.plan import Plan, Request, Round, Table
+
+Array = NDArray[np.float64]
+LARGEST_EXPONENT = 300  # of two: a square then has one of 600, and a double up to 1,023
+TARGETS = ("auto", "identity", "log")
+
+
+@dataclass(frozen=True)
+class SearchPlan(Plan):
+    """A search: its folds, its effort, and the table on each scale that is tried.
+
+    Attributes
+    ----------
+    effort : Effort
+    folds : list of (rows to train on, rows left out)
+    steps : Steps
+        How encoded columns are made.
+    scales : tuple of bool
+        Whether of log y, for each scale that is tried; the first is what later rounds are
+        expected on.
+    tables : dict of Table
+        By scale and by whether columns are encoded; nothing is encoded before it is needed.
+    entropy : int or list of int
+    others : tuple
+        Means that are not networks.
+    unit : float
+        What y was divided by.
+    """
+
+    effort: Effort
+    folds: Folds
+    steps: Steps
+    scales: tuple[bool, ...]
+    tables: dict[tuple[bool, bool], Table]
+    entropy: Any
+    others: tuple[Any, ...]
+    unit: float
+
+    def asked(
+        self, kinds: Sequence[NetworkKind], log: bool, folds: Folds | None = None
+    ) -> list[Request]:
+        """Ask for networks of these kinds, one for each fold."""
+        folds = self.folds if folds is None else folds
+        return [k.request(self.tables[log, k.encoded], folds, self.entropy) for k in kinds]
+
+    def asked_noise(self, log: bool, blended: Array, rows: Any, folds: Folds) -> list[Request]:
+        """Ask for networks of the noise: a further column, and residuals in place of y."""
+        tables = {}
+        for encoded in {kind.encoded for kind in self.effort.noise}:
+            table = self.tables[log, encoded]
+            beside = partial(_beside, table, blended)
+            tables[encoded] = replace(table, columns=beside, y=table.y - blended, rows=rows)
+        return [k.request(tables[k.encoded], folds, self.entropy) for k in self.effort.noise]
+
+    def asked_curve(self, kinds: Sequence[NetworkKind], log: bool) -> list[Request]:
+        """Ask for pairs of networks of each kind that know fewer rows than the folds'."""
+        return self.asked(_started(kinds, 2), log, self.fewer)
+
+    def asked_members(self, kinds: Sequence[NetworkKind], log: bool, starts: int) -> list[Request]:
+        """Ask for each kind on all rows, from each start."""
+        rows = self.tables[log, False].rows
+        return self.asked(_started(kinds, starts), log, [(rows, rows[:0])])
+
+    @property
+    def fewer(self) -> Folds:
+        """Enough of the folds, each without the rows of the next one, if any remain."""
+        sizes = np.cumsum([len(test) for _, test in self.folds])
+        fewer = []
+        for number in range(min(len(self.folds), int(np.searchsorted(sizes, ENOUGH)) + 1)):
+            (train, test), after = self.folds[number], self.folds[(number + 1) % len(self.folds)][1]
+            remaining = np.setdiff1d(train, after)
+            fewer.append((remaining if len(remaining) > 1 else train, test))
+        return fewer
+
+    def expected_rounds(self) -> tuple[Round, ...]:
+        """All rounds, those that depend on results as expected."""
+        effort, log = self.effort, self.scales[0]
+        y, rows = self.tables[log, False].y, self.tables[log, False].rows
+        later = [self.asked(tier, log) for tier in effort.tiers]
+        later.append(self.asked_noise(log, np.zeros(len(y)), rows, self.folds))
+        choice = effort.expected_choice()
+        later.append(self.asked_curve(choice, log))
+        later.append(self.asked_members(choice, log, effort.starts))
+        first = [request for log in self.scales for request in self.asked(effort.joint, log)]
+        return Round(tuple(first)), *(Round(tuple(r), settled=False) for r in later if r)
+
+    def seconds_beside(self, threads: int) -> float:
+        """Expected time of the means that are not networks."""
+        table = self.tables[self.scales[0], False]
+        return baselines.expected_seconds(self.others, table, self.folds, threads)
+
+
+def _started(kinds: Sequence[NetworkKind], starts: int) -> list[NetworkKind]:
+    return [replace(kind, start=start) for kind in kinds for start in range(starts)]
+
+
+def _beside(table: Table, last: Array, rows: Any) -> NDArray[Any]:
+    """The columns of a table, and one more."""
+    return np.column_stack([table.of(rows), last[rows]])
+
+
+def encoded(steps: Steps, source: NDArray[Any], rows: Any) -> NDArray[Any]:
+    """Columns cut into pieces, of some rows."""
+    return steps.encode(source[rows])
+
+
+def usual_folds(n: int) -> int:
+    """Folds of a table of n rows."""
+    return max(2, min(8, n // 2)) if n < 2_000 else 5 if n < 100_000 else 3
+
+
+def possible_scales(y: Array, target: str) -> tuple[bool, ...]:
+    """Whether y, log y or both are worth a trial; a log scale that cannot be is an error."""
+    if target == "log" and not (y > 0).all():
+        raise ValueError(
+            f"target='log' needs a y that is positive everywhere, and y holds {y.min():g}: use "
+            "target='auto', or add a constant first."
+        )
+    if target != "auto":
+        return (target == "log",)
+    skewed = (y > 0).all() and np.ptp(y) > 0 and abs(skew(np.log(y))) < abs(skew(y))
+    return (False, True) if skewed else (False,)
+
+
+def unit_of(y: Array) -> float:
+    """What to divide y by so that its squares neither overflow nor vanish; most often one.
+
+    A power of two, so that nothing is rounded. Not for every y: the penalty of a regressor of the
+    user's may be in units of y.
+    """
+    exponent = int(np.frexp(np.abs(y).max())[1])
+    return 1.0 if abs(exponent) < LARGEST_EXPONENT else float(2.0**exponent)
+
+
+def on_scale(table: Table, log: bool) -> Table:
+    """The table itself, or with log y in place of y; rows that do not count may hold anything."""
+    if not log:
+        return table
+    y = np.zeros_like(table.y)
+    y[table.rows] = np.log(table.y[table.rows])
+    return replace(table, y=y)
+
+
+def describe(
+    table: Table,
+    folds: Folds,
+    candidates: Sequence[Any],
+    entropy: Any,
+    *,
+    target: str,
+    effort: Effort,
+) -> SearchPlan:
+    """Describe a search."""
+    unit = unit_of(table.y[table.rows])
+    table = replace(table, y=table.y / unit)
+    scales = possible_scales(table.y[table.rows], target)
+    steps = Steps.of(table.source[table.rows])
+    tables: dict[tuple[bool, bool], Table] = {}
+    for log in scales:
+        plain = on_scale(table, log)
+        pieces = replace(plain, columns=partial(encoded, steps, table.source))
+        tables |= {(log, False): plain, (log, True): pieces}
+    if "networks" not in candidates:
+        effort = replace(effort, means=(), further=())
+    others = tuple(mean for mean in candidates if mean != "networks")
+    search = SearchPlan((), effort, folds, steps, scales, tables, entropy, others, unit)
+    return replace(search, rounds=search.expected_rounds())

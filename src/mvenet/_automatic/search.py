@@ -1,0 +1,236 @@
+"""The automatic search: which means, which noise and which mixture predict best out of fold.
+
+0. Scale: networks that learn mean and variance together, the paper's way after a warm-up; if y is
+   positive and skewed, of y and of log y, whichever makes the rows left out likelier.
+1. Means: networks on plain and on encoded columns with several penalties; where the weakest was the
+   best, others with still weaker ones, trained for longer; a linear model, trees and any regressor
+   of the user's. They are blended by least squares on their out-of-fold predictions.
+2. Noise: networks trained on the blend's *out-of-fold* residuals, as large as those of new rows,
+   with the blended mean as a further column; beside those that learned both together.
+3. Shape and weights: :mod:`mvenet._automatic.stacking`.
+4. What was chosen is trained or fitted once more, on all rows: :mod:`mvenet._automatic.refit`.
+   Networks of the noise, which learn from out-of-fold residuals, are kept: all folds', averaged.
+
+All that is tried is one list of :class:`~mvenet._automatic.out_of_fold.Candidate`, each with its
+out-of-fold predictions, its share in the mean and its weight in the mixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvenet._automatic import baselines, refit
+from mvenet._automatic.constants import BETTER_BY, WORTH_MORE
+from mvenet._automatic.kinds import NetworkKind
+from mvenet._automatic.out_of_fold import Candidate, OutOfFold, Prediction
+from mvenet._automatic.plan import SearchPlan
+from mvenet._automatic.refit import Refit
+from mvenet._models.composite import Composite
+from mvenet._models.interface import Mean
+from mvenet._models.means import MeanOfNoise, NetworkMean
+from mvenet._models.noise import Noise
+from mvenet._models.piecewise import Steps
+from mvenet._models.seen import Range
+from mvenet._training import fleet
+from mvenet._training.plan import Fitting, Request, Stop
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Result:
+    """The model, its candidates, and its out-of-fold predictions.
+
+    Attributes
+    ----------
+    model : Composite
+    candidates : list of Candidate
+    predicted : Prediction
+    steps : int
+        Gradient steps.
+    factor : float
+        The typical error that is expected of the model, as a share of that out of fold.
+    gain : float or None
+        Log-likelihood a row by which the log scale was better, or worse; None if it was not tried.
+    stopped : KeyboardInterrupt or None
+        What ended the search before all was tried.
+    """
+
+    model: Composite
+    candidates: list[Candidate]
+    predicted: Prediction
+    steps: int
+    factor: float
+    gain: float | None
+    stopped: KeyboardInterrupt | None = None
+
+
+@dataclass
+class _State:
+    """The candidates so far: if the search is stopped, the model is made of these."""
+
+    left: OutOfFold
+    candidates: list[Candidate]
+    steps: int
+
+    def judge(
+        self,
+        kinds: Sequence[NetworkKind],
+        requests: Sequence[Request],
+        trained: Sequence[fleet.Fleet],
+        blended: Array | None = None,
+    ) -> None:
+        """Add networks of these kinds as candidates, but for kinds of which one diverged."""
+        self.steps += sum(result.steps for result in trained)
+        for kind, request, result in zip(kinds, requests, trained, strict=True):
+            if not result.diverged.any():
+                found = self.left.judged(
+                    kind.name,
+                    result,
+                    request.table.X,
+                    encoded=kind.encoded,
+                    joint=kind.joint,
+                    blended=blended,
+                    kind=kind,
+                )
+                self.candidates.append(found)
+
+
+def search(plan: SearchPlan, threads: int) -> Fitting[Result]:
+    """Train, blend, mix, and train again."""
+    stop = Stop()
+    trained = yield plan.rounds[0].requests
+    found, gain = stop.insisting(lambda: _on_the_better_scale(plan, trained))
+    left, candidates = found.left, found.candidates
+    with stop:
+        stop.leave_if_pressed()
+        candidates += baselines.judged(plan.others, left, plan.folds, plan.entropy, threads)
+        yield from _train_tiers(plan, found)
+    if not candidates:
+        why = "Every network of the search diverged: are there outliers in X?"
+        raise stop.pressed or fleet.DivergedError(why)
+    blended = left.blend(candidates)
+
+    if plan.effort.noise and not stop.pressed:
+        with stop:
+            requests = plan.asked_noise(left.log, blended, left.rows, left.folds)
+            trained = yield requests
+            found.judge(plan.effort.noise, requests, trained, blended)
+    noises = [candidate for candidate in candidates if candidate.log_std is not None]
+    if not noises:
+        raise fleet.DivergedError("Every network of the noise diverged: are there outliers in y?")
+    predicted = stop.insisting(lambda: left.mix(noises, plan.entropy))
+
+    again = Refit()
+    if not stop.pressed:
+        with stop:
+            again = yield from refit.train(plan, left, candidates)
+    model = stop.insisting(
+        lambda: composed(plan.steps, left, candidates, predicted, again, plan.unit)
+    )
+    steps = found.steps + again.steps
+    predicted = predicted.times(plan.unit)
+    return Result(model, candidates, predicted, steps, again.factor, gain, stop.pressed)
+
+
+def _train_tiers(plan: SearchPlan, found: _State) -> Fitting[None]:
+    """Train the networks of tier after tier, as long as weaker penalties help."""
+    for tier in plan.effort.tiers:
+        every = tier is plan.effort.means or plan.effort.eager
+        kinds = [kind for kind in tier if every or _improving(kind, found.candidates)]
+        if kinds:
+            requests = plan.asked(kinds, found.left.log)
+            trained = yield requests
+            found.judge(kinds, requests, trained)
+
+
+def _improving(kind: NetworkKind, candidates: Sequence[Candidate]) -> bool:
+    """Whether, on the same columns, the weakest penalty so far was clearly the best."""
+    errors: dict[float, float] = {}
+    for candidate in candidates:
+        tried = candidate.kind
+        if tried and not tried.joint and tried.encoded == kind.encoded:
+            errors[tried.penalties[0]] = candidate.error
+    if len(errors) < 2:
+        return False
+    weakest, *rest = (errors[penalty] for penalty in sorted(errors))
+    return weakest < WORTH_MORE * min(rest)
+
+
+def _on_the_better_scale(
+    plan: SearchPlan, trained: Sequence[fleet.Fleet]
+) -> tuple[_State, float | None]:
+    """The joint networks on the scale that is likelier out of fold, and by how much it is."""
+    joint, requests, found = plan.effort.joint, plan.rounds[0].requests, []
+    for number, log in enumerate(plan.scales):
+        part = slice(number * len(joint), (number + 1) * len(joint))
+        state = _State(OutOfFold(plan.tables[log, False], plan.folds, log), [], 0)
+        state.judge(joint, requests[part], trained[part])
+        found.append(state)
+    best, gain = better_scale([(state.left, state.candidates) for state in found], plan.entropy)
+    return replace(found[best], steps=sum(state.steps for state in found)), gain
+
+
+def better_scale(
+    tried: Sequence[tuple[OutOfFold, list[Candidate]]], entropy: Any
+) -> tuple[int, float | None]:
+    """Which of the scales tried is better, and by how much the second is likelier a row.
+
+    The second, that of log y, is chosen if it is better by two standard errors.
+    """
+    if len(tried) == 1 or not tried[1][1]:
+        return 0, None
+    if not tried[0][1]:
+        return 1, np.inf
+    densities = [left.mix(candidates, entropy).log_density for left, candidates in tried]
+    left = tried[0][0]
+    gains = (densities[1] - densities[0])[left.rows]
+    gain = float(np.average(gains, weights=left.weight))
+    error = float(np.sqrt(np.average((gains - gain) ** 2, weights=left.weight) / len(gains)))
+    return int(gain > BETTER_BY * error), gain
+
+
+def composed(
+    steps: Steps,
+    left: OutOfFold,
+    candidates: Sequence[Candidate],
+    predicted: Prediction,
+    again: Refit,
+    unit: float,
+) -> Composite:
+    """All that has a share in the mean or a weight in the mixture, as one model."""
+    noises, numbers = list[Noise](), dict[Any, int]()
+    for candidate in candidates:
+        if candidate.weight:
+            if candidate.joint:
+                numbers[again.key(candidate)] = len(noises)
+            networks, shape = again.networks_of(candidate), again.shape_of(candidate)
+            noises.append(candidate.as_noise(networks, shape))
+    means, shares = dict[Any, Mean](), dict[Any, float]()
+    for candidate in candidates:
+        if candidate.share:
+            key = again.key(candidate)
+            shares[key] = shares.get(key, 0.0) + candidate.share
+            if candidate.refit is not None:
+                means[key] = candidate.refit()
+            elif key in numbers:
+                means[key] = MeanOfNoise(numbers[key])
+            else:
+                means[key] = NetworkMean(again.networks_of(candidate), candidate.encoded)
+    table = left.table
+    seen = Range.of(table.source[table.rows], table.y[table.rows], predicted.typical_std)
+    return Composite(
+        steps,
+        seen,
+        tuple(means.values()),
+        np.array([shares[key] for key in means]),
+        tuple(noises),
+        left.log,
+        unit,
+        np.inf if left.log else seen.y_high - seen.y_low or np.inf,
+    )

@@ -1,0 +1,194 @@
+"""What all estimators share: their parameters, how they are fitted, what they check."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from mvenet._estimators.parameters import NetworkSettings
+from mvenet._estimators.validation import check_table, checked, fingerprint
+from mvenet._models.ensemble import Ensemble
+from mvenet._models.predictor import Predictor
+from mvenet._training import fleet
+from mvenet._training.plan import Fitting, Plan, Table, Workload, drive, estimate
+from mvenet._utils.machine import effective_threads
+
+
+class DistributionRegressor(Predictor, RegressorMixin, BaseEstimator):
+    """An estimator of ours, which checks what it is given as scikit-learn does."""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def _checked(self, X: ArrayLike) -> NDArray[Any]:
+        check_is_fitted(self)
+        table: NDArray[Any] = checked(self, X, reset=False)
+        return table
+
+
+class TrainedRegressor(DistributionRegressor):
+    """An estimator that trains networks: it plans, asks for them, and keeps what it is given."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on a table.
+
+        Ctrl-C (``KeyboardInterrupt``) leaves the estimator unfitted, or with the best model so far
+        if a search has found a whole one by then.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,) or None
+            Not negative; a row of weight zero is left out.
+
+        Returns
+        -------
+        self
+        """
+        (found,) = fit_together(
+            [self], X, y, sample_weight, n_jobs=self.n_jobs, verbose=self.verbose
+        )
+        for warning in found:
+            warnings.warn(warning, stacklevel=2)
+        return self
+
+    @abstractmethod
+    def _plan(self, table: Table) -> Plan:
+        """Describe the fit, round by round; parameters and table have been checked."""
+
+    @abstractmethod
+    def _fitting(self, table: Table, plan: Any) -> Fitting[list[Warning]]:
+        """Ask for networks, set the fitted attributes when they are there, return warnings."""
+
+
+class NetworkRegressor(NetworkSettings, TrainedRegressor):
+    """An estimator whose networks are described by its parameters."""
+
+    def _without_diverged(self, result: fleet.Fleet) -> tuple[fleet.Fleet, list[Warning]]:
+        """Return the networks that trained; none at all is an error, some a warning."""
+        lost = int(result.diverged.sum())
+        if lost == len(result.diverged):
+            raise fleet.DivergedError(
+                f"Training diverged (learning_rate={self.learning_rate}, "
+                f"clip_value={self.clip_value}): lower learning_rate or clip_value."
+            )
+        return result[~result.diverged], self._lost(lost, len(result.diverged))
+
+    def _lost(self, lost: int, members: int) -> list[Warning]:
+        if not lost:
+            return []
+        message = (
+            f"{lost} of {members} members diverged and were left out: lower learning_rate (now "
+            f"{self.learning_rate})."
+        )
+        return [ConvergenceWarning(message)]
+
+
+def described(
+    estimators: Sequence[TrainedRegressor],
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+) -> tuple[Table, list[Plan]]:
+    """Check what estimators are given, and describe what fitting them together takes."""
+    tables = []
+    for estimator in estimators:
+        estimator._validate_params()
+        tables.append(check_table(estimator, X, y, sample_weight))
+    # The same for all, and one object, so that they can share networks.
+    return tables[0], [estimator._plan(tables[0]) for estimator in estimators]
+
+
+def fit_together(
+    estimators: Sequence[TrainedRegressor],
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    progress: fleet.Progress | None = None,
+    forgiving: bool = False,
+) -> list[list[Warning]]:
+    """Fit estimators on the same table; what two of them have in common is trained once.
+
+    Each ends as if it had been fitted alone, to the bit. Returns the warnings of each, for the
+    caller to show. ``forgiving`` makes a warning of an estimator whose networks all diverged, and
+    leaves it unfitted, so that the others are not lost.
+    """
+    for estimator in estimators:
+        estimator.__dict__.pop("model_", None)  # an interrupted fit leaves nothing half-fitted
+    table, plans = described(estimators, X, y, sample_weight)
+    trained_on = fingerprint(
+        table.source, table.y, *([] if table.weight is None else [table.weight])
+    )
+    for estimator in estimators:
+        estimator.fingerprint_ = trained_on
+    fits = [e._fitting(table, plan) for e, plan in zip(estimators, plans, strict=True)]
+    found = drive(
+        plans,
+        [_forgiven(fit) for fit in fits] if forgiving else fits,
+        threads=None if n_jobs is None else effective_threads(n_jobs),
+        verbose=verbose,
+        progress=progress,
+    )
+    for estimator, warned in zip(estimators, found, strict=True):
+        model = getattr(estimator, "model_", None)
+        if isinstance(model, Ensemble):
+            warned += _at_the_floor(model, table)
+    return found
+
+
+def workload(estimator: TrainedRegressor, X: ArrayLike, y: ArrayLike) -> Workload:
+    """What fitting an estimator will take, from its plan and a moment of training."""
+    _, plans = described([clone(estimator)], X, y)
+    return estimate(plans, threads=effective_threads(estimator.n_jobs))
+
+
+def fit_until_stopped(estimator: Any, *args: Any, **options: Any) -> KeyboardInterrupt | None:
+    """Fit; Ctrl-C is returned rather than raised if a whole model was kept."""
+    try:
+        estimator.fit(*args, **options)
+    except KeyboardInterrupt as stop:
+        try:
+            check_is_fitted(estimator)
+        except NotFittedError:
+            raise stop from None
+        return stop
+    return None
+
+
+def _at_the_floor(model: Ensemble, table: Table) -> list[Warning]:
+    """A warning if most standard deviations are the smallest that a network can predict."""
+    some = table.rows[:: max(1, len(table.rows) // 500)]
+    y = table.y if table.weight is None else table.y[table.rows]
+    if np.ptp(y) == 0:
+        return []  # no network could predict more
+    networks = model.networks
+    _, stds = networks.predict(np.ascontiguousarray(table.source[some]), steps=model.steps)
+    share = np.mean((stds / networks.y_scale[:, None]) ** 2 < 2 * fleet.VARIANCE_FLOOR)
+    if share <= 0.5:
+        return []
+    smallest = np.sqrt(fleet.VARIANCE_FLOOR)
+    message = (
+        f"The standard deviation is at its floor, {smallest:g} of that of y, in {share:.0%} of the "
+        "rows: either y has no noise, or the networks follow every row, and larger penalties "
+        "(reg_mean, reg_var) help."
+    )
+    return [ConvergenceWarning(message)]
+
+
+def _forgiven(fitting: Fitting[list[Warning]]) -> Fitting[list[Warning]]:
+    try:
+        return (yield from fitting)
+    except fleet.DivergedError as error:
+        return [ConvergenceWarning(str(error))]

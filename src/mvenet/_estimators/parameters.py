@@ -1,0 +1,146 @@
+"""The parameters that say how networks are built and trained: name, default and range, once.
+
+A parameter of an estimator is a field of a dataclass, ``setting(*allowed, default=...)``. A new one
+is a line here and, if the engine is to know it, a field of that name in :mod:`mvenet.recipes`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from numbers import Integral, Real
+from typing import Any, TypeVar, cast, dataclass_transform
+
+import numpy as np
+
+from mvenet._models.architecture import ACTIVATIONS, Architecture, hidden_units
+from mvenet._training import fleet
+from mvenet._utils.sklearn import Interval, StrOptions
+from mvenet.recipes import DEFAULT, STRATEGIES, Length, Stage, Training, stages
+
+C = TypeVar("C", bound=type)
+
+
+def setting(*allowed: Any, default: Any, kw_only: bool = True) -> Any:
+    """A parameter: what scikit-learn is to allow, and its default."""
+    return dataclasses.field(default=default, kw_only=kw_only, metadata={"allowed": allowed})
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(setting,))
+def with_settings(cls: C) -> C:
+    """Make ``__init__`` and the constraints of a class from its fields and those of its parents."""
+    dataclasses.dataclass(eq=False, repr=False, kw_only=True)(cls)
+    parameters = dataclasses.fields(cast(Any, cls))
+    allowed = {field.name: list(field.metadata["allowed"]) for field in parameters}
+    cast(Any, cls)._parameter_constraints = allowed
+    return cls
+
+
+def at_least(least: int, most: int | None = None) -> Interval:
+    """Whole numbers from ``least`` on."""
+    return Interval(Integral, least, most, closed="left" if most is None else "both")
+
+
+def choice(*names: str) -> StrOptions:
+    """One of these words."""
+    return StrOptions(set(names))
+
+
+POSITIVE = Interval(Real, 0, None, closed="neither")
+PENALTY = Interval(Real, 0, 1e6, closed="both")
+THREADS = (Interval(Integral, None, -1, closed="right"), at_least(1), None)
+
+
+def held_out(n_rows: int, fraction: float, entropy: Any) -> tuple[fleet.Rows, fleet.Rows]:
+    """Numbers of the rows to train on, and of those that say when to stop, in order."""
+    n_valid = math.ceil(fraction * n_rows)
+    if n_rows - n_valid < 2:
+        raise ValueError(
+            f"validation_fraction={fraction} leaves {n_rows - n_valid} of {n_rows} rows for "
+            "training: lower it or set early_stopping=False."
+        )
+    order = np.random.default_rng(fleet.derived_seed(entropy, 0)).permutation(n_rows)
+    return np.sort(order[n_valid:]), np.sort(order[:n_valid])
+
+
+@with_settings
+class CommonSettings:
+    """What every estimator that trains networks takes."""
+
+    n_jobs: int | None = setting(*THREADS, default=None)
+    random_state: Any = setting("random_state", np.random.Generator, default=None)
+    verbose: int = setting("verbose", default=0)
+
+
+@with_settings
+class NetworkSettings(CommonSettings):
+    """How networks are built and trained, and what follows from it."""
+
+    hidden_mean: tuple[int, ...] | None = setting(
+        "array-like", None, default=DEFAULT["hidden_mean"]
+    )
+    hidden_var: tuple[int, ...] | None = setting("array-like", None, default=DEFAULT["hidden_var"])
+    activation: str = setting(choice(*ACTIVATIONS), default=DEFAULT["activation"])
+    strategy: str = setting(choice(*STRATEGIES), default=DEFAULT["strategy"])
+    objective: str = setting(choice(*fleet.OBJECTIVES), default=DEFAULT["objective"])
+    beta: float = setting(Interval(Real, 0, 1, closed="both"), default=Training.beta)
+    epochs: int | str = setting(at_least(1, 10**8), choice("auto"), default=DEFAULT["epochs"])
+    warmup_epochs: int | str = setting(
+        at_least(1, 10**8), choice("auto"), default=DEFAULT["warmup_epochs"]
+    )
+    batch_size: Any = setting(at_least(1, 2**31 - 1), default=DEFAULT["batch_size"])
+    learning_rate: float = setting(POSITIVE, default=DEFAULT["learning_rate"])
+    schedule: str = setting(choice(*fleet.SCHEDULES), default=DEFAULT["schedule"])
+    clip_value: float | None = setting(POSITIVE, None, default=DEFAULT["clip_value"])
+    n_members: int = setting(at_least(1), default=1)
+    early_stopping: bool = setting("boolean", default=False)
+    validation_fraction: float = setting(Interval(Real, 0, 1, closed="neither"), default=0.1)
+    n_iter_no_change: int = setting(at_least(1), default=20)
+
+    def _architecture(self) -> Architecture:
+        return dataclasses.replace(
+            Architecture(**self._shared(Architecture)),
+            hidden_mean=hidden_units("hidden_mean", self.hidden_mean),
+            hidden_var=hidden_units("hidden_var", self.hidden_var),
+        )
+
+    def _training(self, batch_size: int) -> Training:
+        return Training(**self._shared(Training) | {"batch_size": batch_size})
+
+    def _stages(self, n_rows: int, reg_mean: float, reg_var: float) -> tuple[Stage, ...]:
+        """Stages of a network that is trained on so many rows."""
+        return self._described_stages(self.strategy, n_rows, self.batch_size, (reg_mean, reg_var))
+
+    def _described_stages(
+        self,
+        strategy: str,
+        n_rows: int,
+        batch_size: int,
+        penalties: tuple[float, float],
+        auto: tuple[Length, Length] | None = None,
+        **settings: Any,
+    ) -> tuple[Stage, ...]:
+        return stages(
+            strategy,
+            n_rows=n_rows,
+            batch_size=batch_size,
+            warmup_epochs=self.warmup_epochs,
+            auto=auto,
+            **self._shared(Stage)
+            | dict(zip(("reg_mean", "reg_var"), penalties, strict=True))
+            | settings,
+            patience=self.n_iter_no_change if self.early_stopping else 0,
+        )
+
+    def _shared(self, kind: type[Any]) -> dict[str, Any]:
+        """Our parameters that a dataclass has fields of the same names for."""
+        ours = {f.name for f in dataclasses.fields(self)}
+        names = (f.name for f in dataclasses.fields(kind) if f.name in ours)
+        return {name: getattr(self, name) for name in names}
+
+    def _split(self, rows: fleet.Rows, entropy: Any) -> tuple[fleet.Rows, fleet.Rows]:
+        """Training and validation rows."""
+        if not self.early_stopping:
+            return rows, rows[:0]
+        train, valid = held_out(len(rows), self.validation_fraction, entropy)
+        return np.sort(rows[train]), np.sort(rows[valid])

@@ -1,0 +1,98 @@
+"""What an estimator is given, checked: tables and weights."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, check_X_y, validate_data
+
+from mvenet._training.plan import Table
+from mvenet._utils.finite import AT_ONCE, check_finite
+from mvenet._utils.sklearn import check_sample_weight, rows_of
+
+LARGEST = 1e302  # sums and ranges of larger numbers overflow
+
+
+def precision(X: Any) -> Any:
+    """The type to read a table as: scikit-learn reads Arrow's single precision as double."""
+    types = {str(column).lower() for column in getattr(X, "dtypes", ())}
+    single = types and types <= {"float32", "float[pyarrow]"}
+    return np.float32 if single else [np.float64, np.float32]
+
+
+def checked(estimator: BaseEstimator, X: Any, *y: ArrayLike, reset: bool, **options: Any) -> Any:
+    """What ``validate_data`` returns; what is not finite is refused with its column and row."""
+    found = _validated(estimator, X, *y, reset=reset, ensure_all_finite=False, **options)
+    check_finite(found[0] if y else found, getattr(estimator, "feature_names_in_", None))
+    return found
+
+
+def _validated(estimator: BaseEstimator, X: Any, *y: ArrayLike, reset: bool, **options: Any) -> Any:
+    """What ``validate_data`` returns; of a large frame that is no array a table in row order.
+
+    The engine reads rows where they are, but copies those of columns; and scikit-learn would make
+    one more table on the way.
+    """
+    if not _is_copied(X):
+        return validate_data(estimator, X, *y, dtype=precision(X), reset=reset, **options)
+    validate_data(estimator, X, skip_check_array=True, reset=reset)  # the columns' names
+    table = np.empty(X.shape, np.float32 if precision(X) is np.float32 else np.float64)
+    step = max(1, AT_ONCE // X.shape[1])
+    for rows in (slice(at, at + step) for at in range(0, len(X), step)):
+        some = rows_of(X, rows)
+        table[rows] = check_array(
+            some, dtype=table.dtype, ensure_all_finite=False, estimator=estimator, input_name="X"
+        )
+    if y:
+        return check_X_y(table, *y, dtype=table.dtype, estimator=estimator, **options)
+    return check_array(table, dtype=table.dtype, estimator=estimator, input_name="X", **options)
+
+
+def _is_copied(X: Any) -> bool:
+    """Whether X is a large frame that is not one array already."""
+    if not hasattr(X, "dtypes") or math.prod(getattr(X, "shape", ())) <= AT_ONCE:
+        return False
+    head = rows_of(X, slice(0, 2))
+    return not np.may_share_memory(np.asarray(head), np.asarray(head))
+
+
+def check_table(
+    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+) -> Table:
+    """Validate what ``fit`` was given."""
+    table, target = checked(estimator, X, y, reset=True, y_numeric=True, ensure_min_samples=2)
+    target = np.ascontiguousarray(target, dtype=np.float64)
+    for name, values in (("X", table), ("y", target)):
+        largest = max(float(values.max()), -float(values.min()))
+        if largest > LARGEST:
+            raise ValueError(
+                f"{name} holds {largest:g}, too large to standardise: divide by a constant first, "
+                f"so that nothing exceeds {LARGEST:g}."
+            )
+    rows = np.arange(len(target))
+    if sample_weight is None:
+        return Table(table, target, None, rows)
+    weight = check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
+    weight = weight / (weight.max() or 1.0)
+    rows = np.flatnonzero(weight)
+    if len(rows) < 2:
+        raise ValueError(
+            f"sample_weight is positive for {len(rows)} row(s): at least 2 rows must count."
+        )
+    return Table(table, target, weight, rows)
+
+
+def fingerprint(*arrays: NDArray[Any]) -> str:
+    """SHA-256 of arrays: shapes, types and contents, whatever their memory order."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.shape} {array.dtype.str}".encode())
+        step = max(1, 2**20 // max(1, array[:1].size))  # no copy of a whole table in column order
+        for start in range(0, len(array), step):
+            digest.update(np.ascontiguousarray(array[start : start + step]).data)
+    return digest.hexdigest()

@@ -1,0 +1,209 @@
+"""The model that out-of-fold predictions have put together: a blended mean, and a mixture.
+
+The mean is a weighted average of networks, a linear model, trees and whatever else was tried. The
+predictive distribution is a mixture of normals: each noise brings a mean (the blend, or its own if
+its networks learned both together) and a standard deviation for each row, which enters with several
+multiples, so that tails may be heavier than a normal's.
+
+Away from the training rows it is careful. The columns are bounded before any network sees them.
+What lies outside the range of the training rows gets a wider distribution (:mod:`mvenet._models
+.seen`). The mean never leaves the range of y by more than once its length, and no component is
+wider than that length.
+
+On the log scale all of this holds for log y, and the mixture is one of log-normals. A member's
+median then is at most twice the largest y, and its standard deviation at most ``WIDEST_LOG`` before
+the multiple, which is at most ``LARGEST_LOG_MULTIPLE``: the mean of y is never above 25 times the
+largest y, nor its standard deviation above 300 times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvenet._models import mixture
+from mvenet._models.checks import check_array, check_fields, check_number, check_part, require
+from mvenet._models.interface import Mean
+from mvenet._models.means import GivenRegressor, MeanOfNoise
+from mvenet._models.mixture import WIDEST_LOG
+from mvenet._models.networks import Networks
+from mvenet._models.noise import Noise
+from mvenet._models.piecewise import Steps
+from mvenet._models.seen import Range
+from mvenet._models.sums import average, variance
+from mvenet.distributions import LogNormalMixture, NormalMixture
+
+Array = NDArray[np.float64]
+ROWS_AT_ONCE = 8_192
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True)
+class Composite:
+    """How columns are read, the means with their shares, and the noise.
+
+    With ``log``, all but the columns is of the logarithm of y. ``unit`` is what y was divided by
+    before anything was fitted: one, unless squares of y would overflow or vanish.
+    """
+
+    steps: Steps
+    range: Range
+    means: tuple[Mean, ...]
+    shares: Array
+    noises: tuple[Noise, ...]
+    log: bool = False
+    unit: float = 1.0
+    widest: float = np.inf  # of a component; no limit in models of older files
+
+    def __post_init__(self) -> None:
+        self.check(len(self.range.x_low))
+
+    def __len__(self) -> int:
+        """Components of the mixture."""
+        return len(self.weights)
+
+    @property
+    def weights(self) -> Array:
+        """Weights of the components."""
+        return np.concatenate([noise.kept for noise in self.noises])
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Between them lies every mean: no further from the range than once its length.
+
+        On the log scale, upwards no further than to twice the largest y.
+        """
+        low, high = self.range.y_low, self.range.y_high
+        length = high - low
+        return low - length, high + (min(length, float(np.log(2.0))) if self.log else length)
+
+    @property
+    def unknown_std(self) -> float:
+        """Standard deviation that is added far from all training rows."""
+        return min(self.range.y_std, WIDEST_LOG) if self.log else self.range.y_std
+
+    def moments(
+        self, X: NDArray[Any], *, std: bool = True, threads: int = 1
+    ) -> tuple[Array, Array | None]:
+        """Mean and standard deviation of each row, of shape (n,), in units of y."""
+        mean, deviation = np.empty(len(X)), np.empty(len(X))
+
+        def fill(rows: slice, threads: int) -> None:
+            means, stds, _ = self._components(X[rows], threads)
+            mean[rows], deviation[rows] = mixture.moments(means, stds, self.weights, self.log)
+
+        self._in_parts(fill, len(X), threads)
+        return self.unit * mean, np.maximum(self.unit * deviation, _TINY) if std else None
+
+    def distribution(self, X: NDArray[Any], threads: int = 1) -> NormalMixture | LogNormalMixture:
+        """Predictive distribution of each row."""
+        means, stds = (np.empty((len(self), len(X))) for _ in range(2))
+        unknown = np.empty(len(X))
+
+        def fill(rows: slice, threads: int) -> None:
+            means[:, rows], stds[:, rows], unknown[rows] = self._components(X[rows], threads)
+
+        self._in_parts(fill, len(X), threads)
+        if self.log:
+            shift = float(np.log(self.unit))
+            return LogNormalMixture(means + shift, stds, self.weights, disagreement=unknown)
+        stds = np.maximum(self.unit * stds, _TINY)
+        return NormalMixture(
+            self.unit * means, stds, self.weights, disagreement=self.unit**2 * unknown
+        )
+
+    def check(self, n_columns: int) -> None:
+        """Raise an error if it cannot be a model of so many columns that a fit has made."""
+        check_fields(self, Composite)
+        require(type(self.log) is bool, "the model is on no known scale")
+        check_number(self.unit, "unit")
+        require(self.unit > 0 and isinstance(self.widest, float), "the model has no unit")
+        require(self.widest > 0, "no component may be wide")
+        check_part(self.steps, Steps, n_columns)
+        check_part(self.range, Range, n_columns)
+        filled = type(self.means) is tuple and type(self.noises) is tuple
+        require(filled and self.means and self.noises, "there is no mean or no noise")
+        columns = _Columns(n_columns, n_columns + len(self.steps.column), self.noises)
+        for noise in self.noises:
+            check_part(noise, Noise, columns)
+        require(abs(self.weights.sum() - 1) < 1e-6, "the weights are not one in all")
+        check_array(self.shares, (len(self.means),), "shares", least=0.0)
+        for mean in self.means:
+            require(hasattr(type(mean), "evaluate"), "something else stands in the place of a mean")
+            mean.check(columns)
+        # The means are averaged network by network: a start of one beside a start of the other.
+        holders = [self.noises[m.number] if type(m) is MeanOfNoise else m for m in self.means]
+        counts = {len(holder.networks) for holder in holders if hasattr(holder, "networks")}
+        require(len(counts) <= 1, "the means have different numbers of networks")
+
+    def _components(self, X: NDArray[Any], threads: int) -> tuple[Array, Array, Array]:
+        """Means and standard deviations of the components, (c, n); variance that is no noise."""
+        inputs = _Inputs(self, X, threads)
+        each = np.zeros((1, len(X)))  # with networks, a line for each of them
+        for share, part in zip(self.shares, self.means, strict=True):
+            each = each + share * part.evaluate(inputs)
+        blended, disagreement = np.clip(average(each), *self.limits), variance(each)
+        added = self.range.added_variance(X, inputs.clipped, self.unknown_std)
+        means, stds, at = np.empty((len(self), len(X))), np.empty((len(self), len(X))), 0
+        for number, noise in enumerate(self.noises):
+            mean, widths = noise.components(inputs, number, blended, self.limits)
+            here = slice(at, at + len(widths))
+            means[here] = mean
+            stds[here] = np.clip(np.hypot(widths, np.sqrt(added)), _TINY, self.widest)
+            at = here.stop
+        return means, stds, disagreement + added
+
+    def _in_parts(self, fill: Callable[[slice, int], None], n: int, threads: int) -> None:
+        """Fill in all of n rows, some at a time; with many, each thread rows of its own.
+
+        A regressor of the user's may not stand to be asked by several threads.
+        """
+        parts = [slice(at, at + ROWS_AT_ONCE) for at in range(0, n, ROWS_AT_ONCE)]
+        foreign = any(isinstance(mean, GivenRegressor) for mean in self.means)
+        if foreign or len(parts) < 2 * threads:
+            for rows in parts:
+                fill(rows, threads)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(lambda rows: fill(rows, 1), parts))
+
+
+class _Inputs:
+    """The columns of some rows, as the parts read them; each is made once."""
+
+    def __init__(self, model: Composite, X: NDArray[Any], threads: int) -> None:
+        self.plain, self.threads, self.steps = X, threads, model.steps
+        self._model = model
+        self._joint: dict[int, tuple[Array, Array]] = {}
+
+    @cached_property
+    def clipped(self) -> Array:
+        """Each column cut to the range of the training rows."""
+        return self._model.range.within(self.plain)
+
+    def of_joint(self, number: int) -> tuple[Array, Array]:
+        """Means and standard deviations by the networks of a noise that has a mean of its own."""
+        if number not in self._joint:
+            self._joint[number] = self._model.noises[number].predict(self)
+        return self._joint[number]
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """What parts are checked against."""
+
+    plain: int
+    encoded: int
+    noises: tuple[Noise, ...]
+
+    def joint(self, number: int) -> Networks:
+        """The networks of a noise with a mean of its own; an error if there is none."""
+        known = 0 <= number < len(self.noises) and self.noises[number].joint
+        require(known, "there is a mean of noise that is not there")
+        return self.noises[number].networks

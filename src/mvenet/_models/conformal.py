@@ -1,0 +1,198 @@
+"""Distributions and intervals corrected by rows that were not trained on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mvenet._models.checks import check_number, require, shape_of
+from mvenet._models.predictor import PredictsDistribution, is_estimator
+from mvenet.distributions import Distribution, LogNormalMixture, Normal, NormalMixture
+from mvenet.distributions._normal import normal_or_mixture
+from mvenet.predictive import predictive_distribution
+
+Array = NDArray[np.float64]
+
+
+class Conformal(PredictsDistribution):
+    """What a fitted :class:`mvenet.CalibratedRegressor` does; its attributes are described there.
+
+    It needs no scikit-learn: a model file can be built as this, and predicts the same.
+    """
+
+    method: str
+    members_: list[Any]
+    factor_: float
+    n_calibration_: int
+    _scores: list[Array]
+
+    def predict_dist(self, X: Any) -> Distribution:
+        """Predictive distribution of each row: the mixture of the members', after the factor.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+
+        Returns
+        -------
+        Normal or NormalMixture
+        """
+        parts = self._parts(X)
+        kinds = {isinstance(part, LogNormalMixture) for part in parts}
+        if len(kinds) > 1:
+            raise ValueError(
+                "Some folds chose the log scale and others did not, which makes no one mixture: "
+                "give the estimator target='log' or target='identity', or ask for intervals."
+            )
+        normals = [normals_of(part) for part in parts]
+        means = np.concatenate([part.means for part in normals])
+        stds = self.factor_ * np.concatenate([part.stds for part in normals])
+        weights = np.concatenate([part.weights for part in normals]) / len(parts)
+        disagreement = None
+        if any(part.disagreement is not None for part in normals):
+            disagreement = self.factor_**2 * np.mean([_not_noise(n) for n in normals], axis=0)
+        if kinds == {True}:
+            return LogNormalMixture(means, stds, weights, disagreement)
+        return normal_or_mixture(means, stds, weights, disagreement)
+
+    def predict_interval(self, X: Any, coverage: float | ArrayLike = 0.9) -> Array:
+        """Prediction interval; conformal with ``method="conformal"``, else central.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        coverage : float or list of k floats in (0, 1), default=0.9
+
+        Returns
+        -------
+        ndarray of shape (n, 2), or (n, k, 2) for a list
+            Lower and upper end, in units of y.
+        """
+        if self.method == "scale":
+            return super().predict_interval(X, coverage)
+        levels = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
+        parts = self._parts(X)
+        counts = [self._count_inside(float(level)) for level in levels.ravel()]
+        ends = [_conformal_ends(parts, self._scores, count) for count in counts]
+        intervals = np.stack(ends, axis=1)
+        return intervals if np.ndim(coverage) else intervals[:, 0]
+
+    def reach(self, coverage: float) -> float:
+        """How far a conformal interval reaches, if there is one member.
+
+        Parameters
+        ----------
+        coverage : float in (0, 1)
+
+        Returns
+        -------
+        float
+            In standard deviations to each side of the mean, on the scale that is normal.
+        """
+        return float(np.sort(np.concatenate(self._scores))[self._count_inside(coverage) - 1])
+
+    def _count_inside(self, coverage: float) -> int:
+        """How many of the calibration rows an interval of this coverage must reach around."""
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage must lie between 0 and 1, got {coverage}: use, say, 0.9.")
+        n = self.n_calibration_
+        count = math.ceil(coverage * (n + 1) * (1 - 1e-12))  # 0.9 × 10 is 9, not a hair more
+        if count > n:
+            needed = math.ceil(coverage / (1 - coverage) * (1 - 1e-12))
+            raise ValueError(
+                f"coverage={coverage} needs at least {needed} calibration rows, there are {n}: "
+                "calibrate by more, or ask for less."
+            )
+        return count
+
+    def _check_attributes(self) -> None:
+        """Raise an error if it is fitted, but no fit can have made what it holds."""
+        if "members_" not in vars(self):
+            return
+        require(self.method in ("conformal", "scale"), "it is calibrated by no known method")
+        members, scores = self.members_, self._scores
+        lists = type(members) is list and type(scores) is list
+        require(
+            lists and members and len(members) == len(scores), "it has no members, or no scores"
+        )
+        require(all(map(is_estimator, members)), "a member is no estimator")
+        for score in scores:
+            shape_of(score, 1, "the scores of a member are no list")
+            sensible = score.dtype.str == "<f8" and (score >= 0).all()
+            require(sensible, "there is a score that no row has")
+        count = sum(len(score) for score in scores)
+        known = type(self.n_calibration_) is int and self.n_calibration_ == count > 0
+        require(known, "it is calibrated by another number of rows than there are scores")
+        check_number(self.factor_, "factor_")
+        require(self.factor_ > 0, "factor_ is not positive")
+
+    def _parts(self, X: Any) -> list[Distribution]:
+        """What each member predicts."""
+        return [predictive_distribution(member, X) for member in self.members_]
+
+
+def normals_of(dist: Distribution) -> Normal | NormalMixture:
+    """The distribution of y, or of its logarithm if that is what is normal."""
+    if isinstance(dist, LogNormalMixture):
+        return dist.logs
+    if not isinstance(dist, Normal | NormalMixture):
+        raise TypeError(
+            f"The estimator predicts a {type(dist).__name__}, which cannot be calibrated: use one "
+            "that predicts normals or log-normals."
+        )
+    return dist
+
+
+def _not_noise(part: Normal | NormalMixture) -> Array:
+    """How much of the mean variance of a mixture's members is ``disagreement``."""
+    if part.disagreement is None:
+        return np.zeros(len(part))
+    with np.errstate(over="ignore"):  # an infinite bound is none
+        within: Array = np.average(part.stds**2, axis=0, weights=part.weights)
+    return np.minimum(part.disagreement, within)
+
+
+def _conformal_ends(parts: Sequence[Distribution], scores: Sequence[Array], count: int) -> Array:
+    """Ends of the interval that ``count`` of the calibration rows reach to.
+
+    Up to half of the rows, the two ends of CV+ may pass each other where members disagree: there
+    the interval of half the rows shrinks about its middle, as the scores do.
+    """
+    every = np.sort(np.concatenate(scores))
+    half = len(every) // 2 + 1  # from here on some row reaches to both ends
+    if count >= half or len(parts) == 1:
+        return _jackknife_plus(parts, scores, count)
+    ends = _jackknife_plus(parts, scores, half)
+    share = every[count - 1] / every[half - 1] if every[half - 1] > 0 else 1.0
+    middle: Array = ends.mean(axis=1, keepdims=True)
+    return middle + float(share) * (ends - middle)
+
+
+def _jackknife_plus(parts: Sequence[Distribution], scores: Sequence[Array], count: int) -> Array:
+    """Ends of the interval that at least ``count`` of the calibration rows reach to.
+
+    Each calibration row proposes the ends mean ∓ score · std by the member that has not seen it,
+    on the scale on which that is normal; the upper end is the count-th smallest of the upper ones,
+    the lower the count-th largest.
+    """
+    members = [(normals.mean, normals.std) for normals in map(normals_of, parts)]
+    back = [np.exp if isinstance(part, LogNormalMixture) else np.positive for part in parts]
+    n_rows = len(parts[0])
+    ends = np.empty((n_rows, 2))
+    step = max(1, 4_000_000 // sum(len(s) for s in scores))  # rows at a time: bounded memory
+    for start in range(0, n_rows, step):
+        rows = slice(start, start + step)
+        for column, sign in ((0, -1.0), (1, 1.0)):
+            proposed = np.concatenate(
+                [
+                    sign * units(m[rows, None] + sign * s[rows, None] * score)
+                    for (m, s), units, score in zip(members, back, scores, strict=True)
+                ],
+                axis=1,
+            )
+            ends[rows, column] = sign * np.partition(proposed, count - 1, axis=1)[:, count - 1]
+    return ends

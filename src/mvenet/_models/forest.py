@@ -1,0 +1,123 @@
+"""Trees of scikit-learn as plain arrays, which a model file can hold and the engine can read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvenet import _engine
+from mvenet._models.checks import check_array, check_fields, check_number, require, shape_of
+from mvenet._models.interface import Columns, Inputs
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Regression trees one after the other, each depth first; see ``engine/trees.hpp``.
+
+    Attributes
+    ----------
+    feature : ndarray of shape (nodes,), int16 or int32
+        The column that a node asks for, -1 in a leaf.
+    threshold : ndarray of shape (nodes,), float32
+        A row goes left if its value is at most this; in a leaf the prediction, in standard
+        deviations of y from its mean.
+    right : ndarray of shape (nodes,), int32
+        Right child, counted from the root of its tree; the left child is the next node.
+    starts : ndarray of shape (trees + 1,), int64
+    center, scale : float
+        Mean and standard deviation of y.
+    """
+
+    feature: NDArray[np.int16] | NDArray[np.int32]
+    threshold: NDArray[np.float32]
+    right: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    center: float
+    scale: float
+
+    @staticmethod
+    def of(trees: Sequence[Any], center: float, scale: float) -> Forest:
+        """From trees fitted to y in standard deviations from its mean."""
+        features, thresholds, rights = [], [], []
+        for tree in (estimator.tree_ for estimator in trees):
+            order, place = _depth_first(tree.children_left, tree.children_right)
+            leaf = tree.children_left[order] < 0
+            features.append(np.where(leaf, -1, tree.feature[order]).astype(np.int32))
+            value = tree.value[order, 0, 0]
+            thresholds.append(np.where(leaf, value, _below(tree.threshold[order])))
+            rights.append(np.where(leaf, 0, place[tree.children_right[order]]).astype(np.int32))
+        sizes = [len(feature) for feature in features]
+        feature = np.concatenate(features)
+        few = feature.max() <= np.iinfo(np.int16).max
+        return Forest(
+            feature.astype(np.int16) if few else feature,
+            np.concatenate(thresholds).astype(np.float32),
+            np.concatenate(rights),
+            np.cumsum([0, *sizes]),
+            float(center),
+            float(scale),
+        )
+
+    def predict(self, X: NDArray[Any], threads: int = 1) -> NDArray[np.float64]:
+        """Mean over the trees, of shape (n,), in units of y."""
+        mean = _engine.predict_trees(
+            x=X,
+            feature=self.feature,
+            threshold=self.threshold,
+            right=self.right,
+            starts=self.starts,
+            threads=threads,
+        )
+        return self.center + self.scale * mean
+
+    def evaluate(self, inputs: Inputs) -> NDArray[np.float64]:
+        """Mean of each row, of shape (1, n)."""
+        return self.predict(inputs.clipped, inputs.threads)[None]
+
+    def check(self, columns: Columns) -> None:
+        """Raise an error unless every step leads forward in its tree, to a column that is there."""
+        check_fields(self, Forest)
+        shape = shape_of(self.feature, 1, "the nodes of a forest are no list")
+        require(shape[0] > 0, "a forest has no nodes")
+        check_array(self.feature, shape, "feature", dtypes=("<i2", "<i4"), least=-1)
+        check_array(self.threshold, shape, "threshold", dtypes=("<f4",))
+        check_array(self.right, shape, "right", dtypes=("<i4",), least=0)
+        starts, count = self.starts, shape_of(self.starts, 1, "the trees of a forest are no list")
+        check_array(starts, count, "starts", dtypes=("<i8",), least=0)
+        require(self.feature.max() < columns.plain, "a forest asks for a column too many")
+        whole = len(starts) > 1 and starts[0] == 0 and starts[-1] == shape[0]
+        require(whole and (np.diff(starts) > 0).all(), "a forest has no trees")
+        sizes = np.diff(starts)
+        place = np.arange(shape[0]) - np.repeat(starts[:-1], sizes)
+        forward = (self.right > place + 1) & (self.right < np.repeat(sizes, sizes))
+        require(forward[self.feature >= 0].all(), "a tree has a branch that leads nowhere")
+        check_number(self.center, "center of a forest")
+        check_number(self.scale, "scale of a forest")
+
+
+def _depth_first(left: NDArray[Any], right: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Nodes in depth-first order, and the place of each in it."""
+    order = np.arange(len(left))
+    inner = left >= 0
+    if not (left[inner] == order[inner] + 1).all():  # scikit-learn's usual trees are that already
+        order, waiting, at = np.empty_like(order), [0], 0
+        while waiting:
+            node = waiting.pop()
+            order[at] = node
+            at += 1
+            if left[node] >= 0:
+                waiting += [right[node], left[node]]
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return order, place
+
+
+def _below(threshold: NDArray[np.float64]) -> NDArray[np.float32]:
+    """The largest float32 that is not above: a float32 compares with it as with the threshold."""
+    rounded = threshold.astype(np.float32)
+    above = rounded.astype(np.float64) > threshold
+    return np.where(above, np.nextafter(rounded, np.float32(-np.inf)), rounded)

@@ -1,0 +1,188 @@
+"""All ways to predict: from a distribution for each row, and from networks by themselves."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mvenet._models.interface import FittedModel
+from mvenet._utils.finite import check_finite
+from mvenet._utils.machine import effective_threads
+from mvenet.distributions import Distribution
+
+_FEW_ROWS = 128  # predicted without starting a thread
+_AT_ONCE = 2**20  # members times rows of a distribution that is only needed in passing
+
+
+class PredictsDistribution(ABC):
+    """All ways to predict, and to save, of an estimator that has ``predict_dist``."""
+
+    @abstractmethod
+    def predict_dist(self, X: ArrayLike) -> Distribution:
+        """Predictive distribution of each row."""
+
+    def predict(
+        self, X: ArrayLike, return_std: bool = False
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean of the predictive distribution and, if asked, its standard deviation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        return_std : bool, default=False
+
+        Returns
+        -------
+        mean : ndarray of shape (n,)
+        std : ndarray of shape (n,), only with ``return_std=True``
+            In units of y. It is the spread of a new observation, noise included.
+        """
+        dist = self.predict_dist(X)
+        return (dist.mean, dist.std) if return_std else dist.mean
+
+    def predict_interval(
+        self, X: ArrayLike, coverage: float | ArrayLike = 0.9
+    ) -> NDArray[np.float64]:
+        """Central prediction interval.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        coverage : float or list of k floats in (0, 1), default=0.9
+
+        Returns
+        -------
+        ndarray of shape (n, 2), or (n, k, 2) for a list
+            Lower and upper end, in units of y.
+        """
+        return self._in_passing(X, lambda dist, _: dist.interval(coverage))
+
+    def predict_quantiles(
+        self, X: ArrayLike, quantiles: ArrayLike = (0.1, 0.5, 0.9)
+    ) -> NDArray[np.float64]:
+        """Quantiles of the predictive distribution.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        quantiles : list of k floats in (0, 1), default=(0.1, 0.5, 0.9)
+
+        Returns
+        -------
+        ndarray of shape (n, k), in units of y
+        """
+        levels = np.atleast_1d(np.asarray(quantiles))
+        return self._in_passing(X, lambda dist, _: dist.ppf(levels))
+
+    def logpdf(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
+        """Log-density of outcomes; that of ``predict_dist(X).logpdf(y)``, in less memory.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            In nats, of y in its own units.
+        """
+        outcomes = np.asarray(y)
+        return self._in_passing(X, lambda dist, rows: dist.logpdf(outcomes[rows]), outcomes)
+
+    def _in_passing(
+        self,
+        X: ArrayLike,
+        of: Callable[[Distribution, slice], NDArray[np.float64]],
+        y: NDArray[Any] | None = None,
+    ) -> NDArray[np.float64]:
+        """Apply a function of the distribution of all rows, and of which these are."""
+        return of(self.predict_dist(X), slice(None))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file that :func:`mvenet.load` reads (needs skops).
+
+        Parameters
+        ----------
+        path : str or path
+            Customarily ending in ``.mve``. Replaced whole or not at all.
+        """
+        from mvenet import persistence  # the one look upwards: a model can save itself
+
+        persistence.save(self, path)
+
+
+def is_estimator(thing: Any) -> bool:
+    """Whether it is an estimator, of ours or of scikit-learn's kind.
+
+    Its class tells: an object has whatever attributes its file gave it.
+    """
+    return isinstance(thing, PredictsDistribution) or hasattr(type(thing), "get_params")
+
+
+class Predictor(PredictsDistribution):
+    """What every estimator of ours can do once it is fitted, for a table of numbers.
+
+    It needs no scikit-learn: a model file can be built as this, and predicts the same.
+    """
+
+    model_: FittedModel
+    fingerprint_: str  # of the table that it was trained on
+    n_features_in_: int
+    n_jobs: int | None
+
+    def predict_dist(self, X: ArrayLike) -> Distribution:
+        """Predictive distribution of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+
+        Returns
+        -------
+        Normal or NormalMixture
+            A mixture with one component for each network if there is more than one.
+        """
+        table = self._checked(X)
+        return self.model_.distribution(table, self._threads(table))
+
+    def predict(
+        self, X: ArrayLike, return_std: bool = False
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        # The base class documents it. Reduced in the engine: no array of members times rows.
+        table = self._checked(X)
+        mean, std = self.model_.moments(table, std=return_std, threads=self._threads(table))
+        return mean if std is None else (mean, std)
+
+    predict.__doc__ = PredictsDistribution.predict.__doc__
+
+    def _checked(self, X: ArrayLike) -> NDArray[Any]:
+        """The table as an array of finite numbers with as many columns as were fitted to."""
+        table = np.asarray(X, dtype=np.float64)
+        if table.ndim != 2 or table.shape[1] != self.n_features_in_:
+            raise ValueError(f"X has shape {table.shape}, not (n, {self.n_features_in_}).")
+        check_finite(table, getattr(self, "feature_names_in_", None))
+        return table
+
+    def _threads(self, table: NDArray[Any]) -> int:
+        return 1 if len(table) <= _FEW_ROWS else effective_threads(self.n_jobs)
+
+    def _in_passing(
+        self,
+        X: ArrayLike,
+        of: Callable[[Distribution, slice], NDArray[np.float64]],
+        y: NDArray[Any] | None = None,
+    ) -> NDArray[np.float64]:
+        table = self._checked(X)
+        step = max(_FEW_ROWS, _AT_ONCE // len(self.model_))
+        if y is not None and y.shape != (len(table),):
+            step = len(table)  # logpdf says what is wrong with y
+        parts = [slice(start, start + step) for start in range(0, len(table), step)]
+        threads = self._threads(table)
+        dists = (self.model_.distribution(table[rows], threads) for rows in parts)
+        return np.concatenate([of(d, rows) for d, rows in zip(dists, parts, strict=True)])

@@ -1,0 +1,253 @@
+"""Fleets on other processes and machines, through whatever joblib back end is active.
+
+A fleet splits into units: networks that share a warm-up stay together, so that each is trained
+once, and there are a few units for every worker. Units are sent to a Dask cluster or to joblib's
+processes; the table goes to each worker once a round. What comes back is put together as if it had
+been trained here, to the bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import joblib
+import numpy as np
+from joblib.parallel import get_active_backend
+from numpy.typing import NDArray
+
+from mvenet._models.architecture import Architecture
+from mvenet._models.networks import join
+from mvenet._training import fleet
+from mvenet._utils.machine import dask_worker, effective_threads, instruction_set
+from mvenet.recipes import Training
+
+UNITS_A_WORKER = 4  # more cost more messages, fewer leave workers idle at the end
+ATTEMPTS = 5  # to send what was lost with its workers
+
+
+@contextlib.contextmanager
+def on_dask(address: str | None) -> Iterator[None]:
+    """Let joblib run on the cluster of this scheduler within the block; None changes nothing."""
+    if address is None:
+        yield
+        return
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ImportError('A cluster needs Dask: pip install "mvenet[distributed]"') from error
+    try:
+        client: Any = Client(address, timeout=10)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise OSError(
+            f"No Dask scheduler answers at {address}: start one with `dask scheduler`, and give "
+            "the address that it prints, such as tcp://10.0.0.1:8786."
+        ) from error
+    with client:
+        if not client.nthreads():
+            raise OSError(
+                f"The cluster at {address} has no workers: start some with `dask worker {address}`."
+            )
+        with joblib.parallel_config(backend="dask"):
+            yield
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Where units go: ``slots`` run at a time; ``client`` is Dask's, or None for joblib."""
+
+    slots: int
+    client: Any = None
+
+
+def active_workers() -> Workers | None:
+    """The workers of the active joblib back end; None if it has none but this process."""
+    if dask_worker() is not None:  # a unit of somebody else's: it stays where it is
+        return None
+    backend, _ = get_active_backend()
+    client = getattr(backend, "client", None)
+    if client is not None:
+        return Workers(max(1, joblib.effective_n_jobs()), client)
+    if getattr(backend, "supports_sharedmem", False):
+        return None
+    slots = joblib.effective_n_jobs(None)
+    return Workers(slots) if slots > 1 else None
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What all units of a fleet have in common; sent to each worker once."""
+
+    X: NDArray[Any]
+    y: NDArray[np.float64]
+    sample_weight: NDArray[np.float64] | None
+    subsets: Sequence[tuple[fleet.Rows, fleet.Rows]]
+    architecture: Architecture
+    training: Training
+    threads: int | None  # of a unit, as the user asked
+    share: int  # else at most so many, because there are more slots than units
+    sender: tuple[str, str]
+
+
+def train(
+    X: NDArray[Any],
+    y: NDArray[np.float64],
+    sample_weight: NDArray[np.float64] | None,
+    subsets: Sequence[tuple[fleet.Rows, fleet.Rows]],
+    networks: Sequence[fleet.Network],
+    *,
+    architecture: Architecture,
+    training: Training,
+    threads: int | None = None,
+    progress: fleet.Progress | None = None,
+) -> fleet.Fleet:
+    """Train a fleet as :func:`mvenet._training.fleet.train` does, on the active back end's workers.
+
+    ``threads`` are those of a unit; None takes all that a worker has.
+    """
+    workers = active_workers()
+    if workers is None:
+        return fleet.train(
+            X,
+            y,
+            sample_weight,
+            subsets,
+            networks,
+            architecture=architecture,
+            training=training,
+            threads=threads or effective_threads(None),
+            record_history=True,
+            progress=progress,
+        )
+    steps = [fleet.planned_steps([n], subsets, training.batch_size) for n in networks]
+    units = _units(fleet.families(networks), steps, UNITS_A_WORKER * workers.slots)
+    share = max(1, workers.slots // len(units))
+    sender = version("mvenet"), instruction_set()
+    work = _Work(X, y, sample_weight, subsets, architecture, training, threads, share, sender)
+    tasks = [[networks[i] for i in unit] for unit in units]
+    done: dict[int, fleet.Fleet] = {}
+    for number, trained in (_on_dask if workers.client else _on_joblib)(workers, work, tasks):
+        done[number] = trained
+        if progress is not None:
+            progress(sum(part.steps for part in done.values()))
+    return _put_together(units, [done[i] for i in range(len(units))])
+
+
+def _units(families: list[list[int]], steps: list[int], most: int) -> list[list[int]]:
+    """Numbers of the networks of each unit, of about equal work; groups stay together."""
+    work = [sum(steps[i] for i in family) for family in families]
+    units: list[list[int]] = [[] for _ in range(min(most, len(families)))]
+    loads = [0] * len(units)
+    for f in sorted(range(len(families)), key=lambda f: -work[f]):
+        lightest = loads.index(min(loads))
+        units[lightest] += families[f]
+        loads[lightest] += work[f]
+    return units
+
+
+def _train_unit(work: _Work, networks: Sequence[fleet.Network]) -> fleet.Fleet:
+    """What a worker does."""
+    here = version("mvenet"), instruction_set()
+    if here != work.sender:
+        raise RuntimeError(
+            "A worker has mvenet {} with {}, but was sent work by mvenet {} with {}, and would "
+            "give other numbers: install the same version everywhere, and set MVENET_SIMD to an "
+            "instruction set that all machines have.".format(*here, *work.sender)
+        )
+    free = min(effective_threads(None), work.share)
+    return fleet.train(
+        work.X,
+        work.y,
+        work.sample_weight,
+        work.subsets,
+        networks,
+        architecture=work.architecture,
+        training=work.training,
+        threads=work.threads or free,
+        record_history=True,
+    )
+
+
+def _on_joblib(
+    workers: Workers, work: _Work, tasks: list[list[fleet.Network]]
+) -> Iterator[tuple[int, fleet.Fleet]]:
+    call: Callable[..., Any] = joblib.delayed(_numbered)
+    calls = (call(number, work, task) for number, task in enumerate(tasks))
+    yield from joblib.Parallel(return_as="generator_unordered")(calls)
+
+
+def _numbered(
+    number: int, work: _Work, networks: Sequence[fleet.Network]
+) -> tuple[int, fleet.Fleet]:
+    return number, _train_unit(work, networks)
+
+
+def _on_dask(
+    workers: Workers, work: _Work, tasks: list[list[fleet.Network]]
+) -> Iterator[tuple[int, fleet.Fleet]]:
+    """By Dask itself: joblib keeps the table on one worker, and with that it would be lost."""
+    from concurrent.futures import CancelledError
+
+    from distributed import as_completed
+
+    _check_versions(workers.client)
+    waiting = set(range(len(tasks)))
+    for attempt in range(1, ATTEMPTS + 1):
+        futures: dict[Any, int] = {}
+        try:
+            # To all workers: one that dies takes only its units in hand.
+            sent = workers.client.scatter(work, broadcast=True, hash=False)
+            for i in sorted(waiting):
+                futures[workers.client.submit(_train_unit, sent, tasks[i], pure=False)] = i
+            # Fetched as soon as it is there: with its worker it would be lost.
+            done = as_completed(futures, with_results=True)  # type: ignore[no-untyped-call]
+            for future, trained in done:
+                if isinstance(trained, CancelledError):
+                    raise trained
+                waiting.discard(futures[future])
+                yield futures[future], trained
+            return
+        except (CancelledError, OSError):  # a worker died on receiving, or the last with the table
+            if attempt == ATTEMPTS:
+                raise
+            time.sleep(1.0)  # until Dask has noticed, and started another
+        finally:
+            workers.client.cancel(list(futures))
+
+
+def _check_versions(client: Any) -> None:
+    """Refuse workers with another mvenet, or none: they might not understand what they are sent.
+
+    One that does not answer has died: Dask sends its units to others.
+    """
+    here = version("mvenet")
+    for worker, there in client.run(version, "mvenet", on_error="return").items():
+        missing = isinstance(there, PackageNotFoundError)
+        if missing or (isinstance(there, str) and there != here):
+            found = "no mvenet" if missing else f"mvenet {there}"
+            raise RuntimeError(
+                f"The worker at {worker} has {found}, but this is mvenet {here}: install the same "
+                "version everywhere."
+            )
+
+
+def _put_together(units: list[list[int]], parts: list[fleet.Fleet]) -> fleet.Fleet:
+    """The fleet in the order asked for."""
+    order = np.argsort([i for unit in units for i in unit])
+    starts = np.cumsum([0, *(len(part.job_steps) for part in parts)]).tolist()
+    whole = fleet.Fleet(
+        networks=join([part.networks for part in parts]),
+        diverged=np.concatenate([part.diverged for part in parts]),
+        history=[pieces for part in parts for pieces in part.history],
+        jobs=[
+            [start + job for job in chain]
+            for start, part in zip(starts, parts, strict=False)
+            for chain in part.jobs
+        ],
+        job_steps=np.concatenate([part.job_steps for part in parts]),
+    )
+    return whole[order]

@@ -1,0 +1,36 @@
+"""From a table to a model, its evaluation and its predictions: what the command line runs."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mvenet.workflow._evaluation import Check, Evaluation, check, evaluate, judge
+    from mvenet.workflow._fitting import FittedTable, fit_table, model_in_words
+    from mvenet.workflow._serving import predict_file, predictions
+
+__all__ = [
+    "Check",
+    "Evaluation",
+    "FittedTable",
+    "check",
+    "evaluate",
+    "fit_table",
+    "judge",
+    "model_in_words",
+    "predict_file",
+    "predictions",
+]
+
+_HOMES = {
+    "_evaluation": ("Check", "Evaluation", "check", "evaluate", "judge"),
+    "_fitting": ("FittedTable", "fit_table", "model_in_words"),
+    "_serving": ("predict_file", "predictions"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for, and no more: ``mvenet predict`` does without scikit-learn."""
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"mvenet.workflow.{module}"), name)
+    raise AttributeError(f"module 'mvenet.workflow' has no attribute {name!r}")

@@ -1,0 +1,161 @@
+"""A model of a table on rows that it was not trained on: its scores, and what has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvenet import metrics
+from mvenet._models.conformal import Conformal
+from mvenet._utils.wording import verdict
+from mvenet.distributions import Distribution
+from mvenet.predictive import predictive_distribution
+from mvenet.table import Chance, Drift, drifts, split_target
+from mvenet.workflow._serving import after_encoder, target_of
+
+if TYPE_CHECKING:
+    from mvenet.workflow._serving import Model
+
+Array = NDArray[np.float64]
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Predictions for rows that were not trained on, and how good they are.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n,)
+    dist : Normal or NormalMixture
+    scores : dict of float
+        ``rmse``, ``mae``, ``r2``, ``nll``, ``crps``, in units of y where they have one.
+    coverage : dict of float
+        Share of the rows within the central interval, by what the interval claims.
+    rows : ndarray of shape (n,)
+        Which rows of the table these are, counted from 0.
+    without_target : int
+        Rows of the table that could not be used, since the target is missing.
+    calibrated : bool
+        Whether the coverage is that of conformal intervals rather than of ``dist``.
+    """
+
+    y: Array
+    dist: Distribution
+    scores: Mapping[str, float]
+    coverage: Mapping[float, float]
+    rows: NDArray[Any]
+    without_target: int = 0
+    calibrated: bool = False
+
+
+def judge(
+    y: Array,
+    dist: Distribution,
+    rows: NDArray[Any],
+    without_target: int = 0,
+    intervals: Mapping[float, Array] | None = None,
+) -> Evaluation:
+    """Score predictive distributions, and intervals if they are others, by what was observed."""
+    told = metrics.summary(y, dist)
+    scores = {name: told[name] for name in ("rmse", "mae", "r2", "nll", "crps")}
+    reached = metrics.coverage(y, dist, nominal=LEVELS)
+    covered = dict(zip(LEVELS, np.asarray(reached).tolist(), strict=True))
+    for level, ends in (intervals or {}).items():
+        covered[level] = float(np.mean((ends[:, 0] <= y) & (y <= ends[:, 1])))
+    return Evaluation(y, dist, scores, covered, rows, without_target, bool(intervals))
+
+
+def evaluate(model: Model, frame: Any) -> Evaluation:
+    """Score a fitted model on a table that has its target."""
+    X, y, rows = split_target(frame, target_of(model))
+    encoded = model[0].transform(X, rows)
+    return evaluated(after_encoder(model), encoded, y, rows, len(frame) - len(y))
+
+
+def evaluated(
+    estimator: Any, encoded: Array, y: Array, rows: NDArray[Any], without: int = 0
+) -> Evaluation:
+    """The same for an estimator and rows that are encoded."""
+    dist = predictive_distribution(estimator, encoded)
+    return judge(y, dist, rows, without, _conformal(estimator, encoded))
+
+
+def _conformal(estimator: Any, encoded: Array) -> dict[float, Array] | None:
+    """Intervals of a calibrated model, as far as it has rows enough for them."""
+    if not isinstance(estimator, Conformal):
+        return None
+    n = estimator.n_calibration_
+    levels = [level for level in LEVELS if level * (n + 1) <= n]
+    return {level: estimator.predict_interval(encoded, level) for level in levels}
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether a new table is like the one that a model was fitted to.
+
+    Attributes
+    ----------
+    rows : int
+    drifts : list of Drift
+        How each column differs, the most changed first.
+    outside : ndarray of shape (n,), bool
+        Rows with a cell beyond the range that was seen, or a level that was not.
+    evaluation : Evaluation or None
+        Where the target is known.
+    changes : list of str
+        How the table differs, in words.
+    failure : str
+        How the intervals fail; empty if they hold, or if that is not known.
+    """
+
+    rows: int
+    drifts: list[Drift]
+    outside: NDArray[np.bool_]
+    evaluation: Evaluation | None
+    changes: list[str]
+    failure: str
+
+    @property
+    def findings(self) -> list[str]:
+        """Both; none if all is well."""
+        return [*self.changes, *filter(None, [self.failure])]
+
+
+def check(model: Model, frame: Any) -> Check:
+    """Compare a new table with the one that a model was fitted to.
+
+    Parameters
+    ----------
+    model : Pipeline, or tuple of its steps
+        As made by :func:`mvenet.workflow.fit_table`.
+    frame : DataFrame
+        Of polars or pandas; it may have the target.
+
+    Returns
+    -------
+    Check
+    """
+    target = target_of(model)
+    found, outside = drifts(model[0], frame)
+    changes = [f"{drift.column}: {drift.remark}" for drift in found if drift.changed]
+    share = float(outside.mean())
+    if share > max(0.05, 3 / len(outside), Chance.of(model[0], len(outside)).rows_outside()):
+        changes.append(f"{share:.1%} of the rows are outside what the model has seen")
+    evaluation, failure = None, ""
+    if target in frame.columns and _n_given(frame, target) >= 20:
+        evaluation = evaluate(model, frame)
+        word = verdict(0.9, evaluation.coverage[0.9], len(evaluation.y))[0]
+        if word != "as claimed":
+            covered = f"{evaluation.coverage[0.9]:.1%} of the values"
+            failure = f"the 90 % interval is {word}: it holds {covered} of {target}"
+    return Check(len(outside), found, outside, evaluation, changes, failure)
+
+
+def _n_given(frame: Any, target: str) -> int:
+    column = frame[target]
+    return len(column) - int(column.null_count() if hasattr(column, "null_count") else 0)

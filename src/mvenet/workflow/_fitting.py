@@ -1,0 +1,261 @@
+"""From a table to a model, its evaluation and its predictions: what the command line runs."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline
+
+from mvenet._estimators.auto import AutoRegressor
+from mvenet._estimators.base import TrainedRegressor, fit_until_stopped, workload
+from mvenet._estimators.calibration import FOLDS, CalibratedRegressor
+from mvenet._estimators.regressor import MVERegressor
+from mvenet._training.plan import Stop, Workload
+from mvenet.distributions import Distribution
+from mvenet.predictive import left_out
+from mvenet.table import TableEncoder, split_target
+from mvenet.table._encoder import fit_to_rows
+from mvenet.workflow._evaluation import Evaluation, evaluated, judge
+
+Array = NDArray[np.float64]
+STOPPED = "Stopped before all was tried: this is the best model so far."
+
+
+@dataclass(frozen=True)
+class FittedTable:
+    """A model fitted to a table, and its evaluation on rows that it has not seen.
+
+    Attributes
+    ----------
+    model : Pipeline
+        A :class:`mvenet.table.TableEncoder`, then the networks.
+    evaluation : Evaluation or None
+        On the rows held out; on the rows that each fold left out if none were held out but folds
+        searched; else None.
+    train, test : polars.DataFrame
+        The rows that were trained on, and those held out, with the target.
+    without_target : int
+        Rows of the table that could not be used.
+    notes : list of str
+        Warnings of the fit.
+    seconds : float
+    stopped : bool
+        Whether Ctrl-C ended the search: the model is the best one up to then.
+    """
+
+    model: Pipeline
+    evaluation: Evaluation | None
+    train: pl.DataFrame
+    test: pl.DataFrame
+    without_target: int = 0
+    notes: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    stopped: bool = False
+
+    @property
+    def networks(self) -> TrainedRegressor:
+        """The estimator at the end of the pipeline."""
+        estimator: TrainedRegressor = self.model[-1]
+        return estimator
+
+
+def fit_table(
+    frame: Any,
+    column: str,
+    *,
+    search: bool = True,
+    members: int | None = None,
+    calibrate: bool = False,
+    target: str = "auto",
+    effort: str | None = None,
+    holdout: float = 0.2,
+    seed: int | None = None,
+    verbose: int = 0,
+    columns: Callable[[TableEncoder], object] | None = None,
+    expect: Callable[[Workload], object] | None = None,
+) -> FittedTable:
+    """Fit a model to a table.
+
+    Ctrl-C ends the search; if there is a whole model by then, it is returned.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Of polars or pandas.
+    column : str
+        The column to predict. Rows without it are left out.
+    search : bool
+        Find the model (:class:`mvenet.AutoRegressor`), or train one kind of network, quickly
+        (:class:`mvenet.MVERegressor`).
+    members : int or None
+        Without a search, networks for each fold; None is one.
+    calibrate : bool
+        Make intervals conformal by rows that the folds left out.
+    target : {"auto", "identity", "log"}
+        How the column is modelled, as in :class:`mvenet.AutoRegressor`: by its logarithm no
+        prediction is below zero; "auto" lets the rows left out decide.
+    effort : {"low", "medium", "high"} or None
+        How much a search tries, as in :class:`mvenet.AutoRegressor`; None is its default.
+    holdout : float
+        Share of the rows held out to evaluate, 0 for none.
+    seed : int or None
+    verbose : int
+    columns : callable or None
+        Told before the training what each column was taken for, by an encoder that knows.
+    expect : callable or None
+        Told before the training what it will take: ``networks``, gradient ``steps``, ``seconds``.
+
+    Returns
+    -------
+    FittedTable
+    """
+    start = time.perf_counter()
+    X, y, rows = split_target(frame, column)
+    train, test = _split(len(y), holdout, seed)
+    encoder = TableEncoder(target=column)
+    if target == "log":
+        _refuse_log(y, column)
+    common = {"random_state": seed, "verbose": verbose, "target": target}
+    networks = _estimator(search, members, effort, len(train), common)
+    estimator = CalibratedRegressor(networks) if calibrate else networks
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        encoded = fit_to_rows(encoder, X, y, rows, train)
+        fresh = encoder.transform(X[test], rows[test])  # what it refuses need not wait
+        if columns is not None:
+            columns(encoder)
+        if expect is not None:
+            expect(_expected(estimator, encoded, y[train]))
+        stop = Stop(fit_until_stopped(estimator, encoded, y[train]))
+    model = Pipeline([("table", encoder), ("model", estimator)])
+    fitted = innermost(estimator)
+    notes = [STOPPED] if stop.pressed else []
+    notes += [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    notes += _warned(y, column)
+    evaluation = None
+    if len(test):
+        evaluation = stop.insisting(lambda: evaluated(estimator, fresh, y[test], rows[test]))
+    elif hasattr(fitted, "oof_mean_"):
+        evaluation = judge(y, left_out(fitted), rows)
+    named = X.with_columns(pl.Series(column, y))
+    if evaluation is not None and y.max() > 1:
+        notes += _below_zero(y, evaluation.dist, column)
+    return FittedTable(
+        model,
+        evaluation,
+        train=named[train],
+        test=named[test],
+        without_target=len(frame) - len(y),
+        notes=notes,
+        seconds=time.perf_counter() - start,
+        stopped=stop.pressed is not None,
+    )
+
+
+def _split(n: int, holdout: float, seed: int | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows to train on, and rows held out."""
+    rows = np.arange(n)
+    if not holdout:
+        return rows, rows[:0]
+    held_out = math.ceil(holdout * n) if 0 < holdout < 1 else n
+    if n - held_out < 2:
+        raise ValueError(
+            f"holdout={holdout} leaves {n - held_out} of {n} rows to train on, and at least 2 are "
+            "needed: use a share such as 0.2, or 0 for none."
+        )
+    train, test = train_test_split(rows, test_size=held_out, random_state=seed)
+    return np.sort(train), np.sort(test)
+
+
+def innermost(estimator: Any) -> Any:
+    """The estimator within a calibration, or itself."""
+    return estimator.members_[0] if isinstance(estimator, CalibratedRegressor) else estimator
+
+
+def _warned(y: Array, column: str) -> list[str]:
+    """What kind of target asks for more than a distribution of any number."""
+    if np.ptp(y) == 0:
+        return [f"{column} is {y[0]:g} in every row: there is nothing to predict."]
+    if (y >= 0).all() and (y == np.round(y)).all() and len(np.unique(y)) <= 30:
+        return [
+            f"{column} holds few whole numbers, perhaps counts: the predicted distribution is a "
+            "smooth one, and its quantiles lie between them."
+        ]
+    if (y >= 0).all() and (y <= 1).all() and np.ptp(y) > 0.3:
+        return [
+            f"{column} lies between 0 and 1, perhaps a share: intervals may reach beyond; clip "
+            "them, or predict log(p / (1 - p))."
+        ]
+    return []
+
+
+def _below_zero(y: Array, dist: Distribution, column: str) -> list[str]:
+    """A word if many intervals reach where the target never is."""
+    share = float(np.mean(dist.interval(0.9)[:, 0] < 0))
+    if share < 0.05 or not (y > 0).all():
+        return []
+    return [
+        f"{share:.0%} of the 90 % intervals reach below zero, where {column} never is: "
+        "target='log' keeps them above."
+    ]
+
+
+def _refuse_log(y: Array, column: str) -> None:
+    if not (y > 0).all():
+        raise ValueError(
+            f"target='log' needs a column above zero everywhere, and {column} holds {y.min():g}: "
+            "use target='auto', or add a constant to the column first."
+        )
+
+
+def _expected(
+    estimator: AutoRegressor | MVERegressor | CalibratedRegressor, X: Array, y: Array
+) -> Workload:
+    """What a fit will take, as far as a moment of training can tell."""
+    if not isinstance(estimator, CalibratedRegressor):
+        return workload(estimator, X, y)
+    inner = workload(estimator.estimator, X, y)
+    if isinstance(estimator.estimator, AutoRegressor):
+        return inner  # calibrated by its own folds
+    return sum([inner] * FOLDS, Workload())
+
+
+def _estimator(
+    search: bool, members: int | None, effort: str | None, n: int, common: dict[str, Any]
+) -> AutoRegressor | MVERegressor:
+    """The estimator that was asked for; what the other one alone knows is refused."""
+    if not search:
+        if effort is not None:
+            raise ValueError(f"effort={effort!r} is for a search: drop it, or use search=True.")
+        return MVERegressor(n_members=1 if members is None else members, **common)
+    if members is not None:
+        raise ValueError(
+            f"members={members} is for a single kind of network, and a search finds out by itself "
+            "how many it needs: drop it, or use search=False."
+        )
+    if n < 4:
+        raise ValueError(f"{n} rows are too few for a search: use more rows, or search=False.")
+    return AutoRegressor(**common if effort is None else common | {"effort": effort})
+
+
+def model_in_words(networks: Any) -> str:
+    """What a fitted model consists of, a sentence a line."""
+    if isinstance(networks, CalibratedRegressor):
+        rows = f"{networks.n_calibration_:,} rows left out"
+        return f"{model_in_words(networks.members_[0])}\nIntervals calibrated by {rows}."
+    if hasattr(networks, "networks_"):  # of one's own, trained in PyTorch
+        n = len(networks.networks_)
+        return (
+            f"{n} network{'s' * (n != 1)}; penalties {networks.reg_mean_:.3g} (mean) and "
+            f"{networks.reg_var_:.3g} (variance)."
+        )
+    return str(getattr(networks, "summary_", f"{type(networks).__name__}."))

@@ -1,0 +1,107 @@
+"""Each kind of choice is listed once, by the engine; everything else must know the same names."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib import import_module
+from importlib.resources import files
+from pkgutil import iter_modules
+
+import numpy as np
+import pytest
+import reference
+
+from mvenet import MVERegressor, MVERegressorCV, _models, recipes
+from mvenet._models.architecture import ACTIVATIONS
+from mvenet._models.means import GivenRegressor
+from mvenet._training import fleet
+from mvenet.onnx import _composite, _graph
+from mvenet.persistence._names import PARTS
+from mvenet.report import _embedded
+
+CHOICES = {
+    "activation": ACTIVATIONS,
+    "objective": fleet.OBJECTIVES,
+    "schedule": fleet.SCHEDULES,
+    "strategy": tuple(recipes.STRATEGIES),
+}
+
+
+@pytest.mark.parametrize("estimator", [MVERegressor, MVERegressorCV])
+@pytest.mark.parametrize("name", CHOICES)
+def test_estimators_allow_what_there_is(estimator, name):
+    (allowed,) = estimator()._parameter_constraints[name]
+    further = {"activation": {"auto"}, "schedule": {"auto"}, "strategy": {"cross-fit"}}
+    further = further.get(name, set()) if estimator is MVERegressor else set()
+    assert allowed.options == set(CHOICES[name]) | further
+    assert all(f'"{value}"' in MVERegressor.__doc__ for value in CHOICES[name])
+
+
+def test_every_choice_has_its_reference_formula():
+    z, one = np.array([-1.0, 2.0]), np.ones(2)
+    for name in ACTIVATIONS:
+        assert reference.activate(name, z)[0].shape == (2,)
+    for name in fleet.OBJECTIVES:
+        assert len(reference.row_derivatives(z, one, one, name, 0.5, "joint")) == 2
+    for name in fleet.SCHEDULES:
+        assert reference.rate(1e-2, name, 1, 100) > 0
+
+
+def test_every_activation_can_be_exported():
+    assert set(_graph.ACTIVATIONS) == set(ACTIVATIONS)
+
+
+def test_the_page_to_try_values_on_knows_every_activation():
+    script = files("mvenet.report").joinpath("whatif.js").read_text(encoding="utf-8")
+    listed = re.search(r"const ACTIVATIONS = \{(.*?)\n  \};", script, re.DOTALL)[1]
+    assert set(re.findall(r"^ +(\w+):", listed, re.MULTILINE)) == set(ACTIVATIONS)
+
+
+def test_torch_knows_every_choice():
+    pytest.importorskip("torch")
+    from mvenet.torch import _convert, _regressor, _schedule
+
+    assert set(_convert.ACTIVATIONS) == set(ACTIVATIONS)
+    assert set(_regressor.OBJECTIVES) == set(fleet.OBJECTIVES)
+    assert set(_schedule.SCHEDULES) == set(fleet.SCHEDULES)
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_an_unknown_choice_is_an_error_in_the_engine_too(name):
+    stage = {"mode": "joint", "epochs": 1, "learning_rate": 0.1}
+    architecture, training = {}, {}
+    if name == "strategy":
+        with pytest.raises(KeyError):
+            recipes.stages("other", n_rows=9, batch_size=3, epochs=1, warmup_epochs=1)
+        return
+    kind = {"activation": architecture, "objective": training, "schedule": stage}[name]
+    kind[name] = "other"
+    rows = np.arange(9)
+    with pytest.raises(ValueError, match="other"):
+        fleet.train(
+            np.ones((9, 1)), np.arange(9.0), None, [(rows, rows[:0])],
+            [fleet.Network((recipes.Stage(**stage),), 0)],
+            architecture=recipes.Architecture(**architecture),
+            training=recipes.Training(**training),
+        )  # fmt: skip
+
+
+# --- parts of a blended mean ----------------------------------------------------------------------
+
+
+def means():
+    """The classes of fitted models that can have a share in a blended mean."""
+    modules = [
+        import_module(f"{_models.__name__}.{m.name}") for m in iter_modules(_models.__path__)
+    ]
+    every = {c for module in modules for _, c in inspect.getmembers(module, inspect.isclass)}
+    return [c for c in every if hasattr(c, "evaluate") and not getattr(c, "_is_protocol", False)]
+
+
+def test_every_mean_is_known_to_files_onnx_and_the_page():
+    assert len(means()) >= 6
+    for mean in means():
+        assert mean.__name__ in PARTS
+        assert mean in _composite.mean_nodes.registry, mean
+        assert mean in _embedded.mean_data.registry or mean is GivenRegressor, mean
