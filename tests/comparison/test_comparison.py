@@ -176,7 +176,7 @@ def test_any_of_our_regressors_is_an_arm():
     arms = {
         "one": MVERegressor(hidden_mean=(4,), epochs=5),
         "ensemble": MVERegressor(hidden_mean=(4,), epochs=5, n_members=3),
-        "search": MVERegressorCV(strategy="warmup", **TINY, n_members=2),
+        "search": MVERegressorCV(**TINY, n_members=2),
     }
     frame = compare_strategies(X, Y, arms, 3, 2, random_state=0).to_frame()
     assert frame["arm"].tolist() == list(arms) * 3
@@ -185,14 +185,14 @@ def test_any_of_our_regressors_is_an_arm():
 
 
 def test_arms_are_left_as_they_were():
-    arms = {"a": MVERegressorCV(strategy="warmup", **TINY, cv=4, random_state=7)}
+    arms = {"a": MVERegressorCV(**TINY, cv=4, random_state=7)}
     compare_strategies(X, Y, arms, 2, 3, random_state=0)
     assert arms["a"].cv == 4 and arms["a"].random_state == 7
     assert not hasattr(arms["a"], "model_")
 
 
 def test_inner_cv_none_leaves_the_arms_their_own():
-    arms = {"a": MVERegressorCV(strategy="warmup", **TINY, cv=INNER)}
+    arms = {"a": MVERegressorCV(**TINY, cv=INNER)}
     a = compare_strategies(X, Y, arms, OUTER, None, random_state=0)
     b = compare_strategies(X, Y, arms, OUTER, INNER, random_state=0)
     c = compare_strategies(X, Y, arms, OUTER, 4, random_state=0)

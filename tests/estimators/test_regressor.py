@@ -463,7 +463,7 @@ def test_fixed_mean_is_the_warm_ups_mean():
     warmup = model._stages(len(y), model.reg_mean, model.reg_var_)[:1]
     alone = fleet.train(
         X, y, None, [(rows, rows[:0])], [fleet.Network(warmup, fleet.derived_seed(0, 0, 0))],
-        architecture=model._architecture(), training=model._training(32),
+        architecture=model.model_.networks.architecture, training=model._training(32),
     )  # fmt: skip
     assert alone.networks.predict(X)[0][0].tobytes() == model.predict(X).tobytes()
     assert fast(strategy="warmup").fit(X, y).predict(X).tobytes() != model.predict(X).tobytes()

@@ -431,7 +431,7 @@ def test_estimators_fitted_together_are_as_if_fitted_alone():
     grid = {"reg_mean": [1e-3, 1e-2], "reg_var": [1e-2, 1e-1], "cv": 3, "n_members": 2}
     short = {"epochs": 4, "warmup_epochs": 3, "random_state": 0, "hidden_mean": (6,)}
     estimators = [
-        MVERegressor(**short),
+        MVERegressor(**short, strategy="warmup"),
         MVERegressorCV(**grid, **short, strategy="warmup"),
         MVERegressorCV(**grid, **short, strategy="warmup", scale=False, final="refit"),
         MVERegressorCV(**grid, **short, strategy="warmup-fixed-mean"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from mvenet import MVERegressor, MVERegressorCV, recipes
+from mvenet import AutoRegressor, MVERegressor, MVERegressorCV, recipes
 from mvenet._estimators.base import described, fit_together, workload
 from mvenet._training import fleet
 from mvenet._training.plan import Plan, Request, Round, Table, drive, estimate, planned_steps
@@ -41,14 +41,14 @@ def test_a_fit_does_what_was_planned(model):
 
 
 def test_the_time_of_a_search_counts_what_is_no_network():
-    model = MVERegressorCV(cv=2, random_state=0, n_jobs=1)
+    model = AutoRegressor(cv=2, random_state=0, n_jobs=1)
     _, (plan,) = described([model], X, Y)
     beside = plan.seconds_beside(threads=1)
     told = workload(model, X, Y)
     assert told.networks == sum(len(r.networks) for p in plan.rounds for r in p.requests)
     assert 0 < beside < told.seconds and told.steps == planned_steps([plan])
     assert not hasattr(model, "model_")
-    _, (alone,) = described([model.set_params(means="networks")], X, Y)
+    _, (alone,) = described([model.set_params(candidates="networks")], X, Y)
     assert alone.seconds_beside(threads=1) == 0
 
 

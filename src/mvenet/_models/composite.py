@@ -42,6 +42,7 @@ from mvenet.distributions import LogNormalMixture, NormalMixture
 Array = NDArray[np.float64]
 ROWS_AT_ONCE = 8_192
 _TINY = float(np.finfo(np.float64).tiny)
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -114,9 +115,9 @@ class Composite:
             shift = float(np.log(self.unit))
             return LogNormalMixture(means + shift, stds, self.weights, disagreement=unknown)
         stds = np.maximum(self.unit * stds, _TINY)
-        return NormalMixture(
-            self.unit * means, stds, self.weights, disagreement=self.unit**2 * unknown
-        )
+        with np.errstate(over="ignore"):  # of the largest units, a square is too large for a double
+            squared = np.minimum(np.square(self.unit * np.sqrt(unknown)), _LARGEST)
+        return NormalMixture(self.unit * means, stds, self.weights, disagreement=squared)
 
     def check(self, n_columns: int) -> None:
         """Raise an error if it cannot be a model of so many columns that a fit has made."""

@@ -21,7 +21,8 @@ FORMER = {"networks_", "composite_"}
 _COMMON = ("n_jobs", "random_state", "verbose")
 # Of an automatic search, which had all parameters of the networks and used none of them.
 _SEARCH = {"effort": "effort", "means": "candidates", "target": "target", "cv": "cv"}
-# What MVERegressor took for no choice of the user's: with all of them it was automatic.
+# What MVERegressor took for no choice of the user's: with all of them it was automatic. The usual
+# schedule was "cosine" at first.
 _UNTOUCHED = {
     "hidden_mean": (40, 20),
     "hidden_var": (40, 20),
@@ -32,7 +33,6 @@ _UNTOUCHED = {
     "warmup_epochs": "auto",
     "batch_size": 32,
     "learning_rate": 0.01,
-    "schedule": "ramp-cosine",
     "clip_value": 5.0,
     "n_members": 1,
     "early_stopping": False,
@@ -60,7 +60,8 @@ def renew(estimator: Predictor) -> None:
         for name in ("means", "target", "effort"):
             state.pop(name, None)
     elif kind == "MVERegressor" and automatic:
-        if all(_same(state.get(name, usual), usual) for name, usual in _UNTOUCHED.items()):
+        usual = all(_same(state.get(name, value), value) for name, value in _UNTOUCHED.items())
+        if usual and state.get("schedule") in ("cosine", "ramp-cosine"):
             _become(estimator, type(estimator), {"target": "target"})
         else:
             state["strategy"] = "warmup"
