@@ -115,7 +115,7 @@ def test_the_paper_is_the_paper():
     )
     chosen.fit(X, Y)
     assert isinstance(model.model_, Ensemble)
-    assert model.model_.steps is None
+    assert model.model_.piecewise is None
     assert np.isinf(model.model_.networks.architecture.input_bound)
     assert len(chosen.model_.networks) == 1
 

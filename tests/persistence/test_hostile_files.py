@@ -214,7 +214,7 @@ def test_what_is_trusted_exists() -> None:
     ]
     for name in names:
         module, _, attribute = name.rpartition(".")
-        module = located(module, attribute)
+        module, attribute = located(module, attribute)
         if not attribute.startswith("_"):  # of some versions only
             assert hasattr(__import__(module, fromlist=["x"]), attribute), name
 

@@ -63,7 +63,7 @@ from mvenet.persistence import _archive as archive
 from mvenet.persistence import _audit as audit
 from mvenet.persistence import info, load, load_to_predict, save
 from mvenet.persistence._former import renew
-from mvenet.persistence._names import HOMES
+from mvenet.persistence._names import FIELDS, HOMES, TODAY
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FIXTURE = FIXTURES / "model_v1.mve"
@@ -508,6 +508,18 @@ def test_the_files_of_this_format_hold_every_type_of_ours() -> None:
     schemas = [json.loads(zipfile.ZipFile(file).read("schema.json")) for file in files]
     types = {node["__class__"] for schema in schemas for node in audit.nodes(schema)}
     assert set(HOMES) <= types  # a new one needs a further file, which a later version will load
+
+
+@pytest.mark.parametrize("name", ["automatic", "regressor"])
+def test_a_name_in_files_stays_when_the_library_has_a_better_one(name: str, path: Path) -> None:
+    before = FIXTURES / "format-3" / f"{name}.mve"
+    save(load(before), path)
+    fields = []
+    for file in (before, path):
+        schema = json.loads(zipfile.ZipFile(file).read("schema.json"))
+        nodes = [node for node in audit.nodes(schema) if node["__class__"] in {*FIELDS, *TODAY}]
+        fields.append({(node["__class__"], *node["content"]["content"]) for node in nodes})
+    assert fields[0] == fields[1] != set()
 
 
 def test_a_file_names_our_types_and_not_their_modules(model: MVERegressor, path: Path) -> None:

@@ -24,7 +24,7 @@ from mvenet._models.gaussian_process import LogColumns, Process
 from mvenet._models.means import Linear, MeanOfNoise, NetworkMean
 from mvenet._models.mixture import MULTIPLES
 from mvenet._models.networks import Networks, join
-from mvenet._models.piecewise import Steps
+from mvenet._models.piecewise import Piecewise
 from mvenet._models.seen import SOON
 from mvenet._training import fleet
 from mvenet._utils.machine import effective_threads
@@ -86,7 +86,7 @@ def _(model: Ensemble, rounded: bool) -> dict[str, Any]:
         "kind": "networks",
         "log": False,
         "factor": float(model.scale),
-        "steps": None if model.steps is None else _steps_data(model.steps),
+        "piecewise": None if model.piecewise is None else _piecewise_data(model.piecewise),
         "groups": [network_data(model.networks, rounded)],
     }
 
@@ -281,7 +281,7 @@ def _(model: Composite, rounded: bool) -> dict[str, Any]:
         "soon": SOON,
         "x_low": seen.x_low.tolist(),
         "x_high": seen.x_high.tolist(),
-        "steps": _steps_data(model.steps),
+        "piecewise": _piecewise_data(model.piecewise),
         "means": means,
         "noises": noises,
         "groups": page.groups,
@@ -289,8 +289,8 @@ def _(model: Composite, rounded: bool) -> dict[str, Any]:
     }
 
 
-def _steps_data(steps: Steps) -> dict[str, Any]:
-    return {f.name: getattr(steps, f.name).tolist() for f in dataclasses.fields(steps)}
+def _piecewise_data(piecewise: Piecewise) -> dict[str, Any]:
+    return {f.name: getattr(piecewise, f.name).tolist() for f in dataclasses.fields(piecewise)}
 
 
 def _log_columns(logs: LogColumns) -> list[list[float]]:
