@@ -140,13 +140,14 @@
     const ask = (part, ...more) => networks(model.groups[part.group], (part.encoded ? encoded : x).concat(more));
     const said = model.noises.map((noise) => (noise.joint ? ask(noise) : null));
     const centre = (members) => average(members.map((m) => m.mean));
-    const values = model.means.map((m) => {
-      if (m.noise !== undefined) return centre(said[m.noise]);
-      if (m.group !== undefined) return centre(ask(m));
-      if (m.forest !== undefined) return forest(model.forests[m.forest], within);
-      if (m.points !== undefined) return process(m, within);
-      return m.coefficients.reduce((sum, c, j) => sum + c * within[j], m.intercept);
-    });
+    const MEANS = { // by the class in Python
+      MeanOfNoise: (m) => centre(said[m.noise]),
+      NetworkMean: (m) => centre(ask(m)),
+      Forest: (m) => forest(model.forests[m.forest], within),
+      Process: (m) => process(m, within),
+      Linear: (m) => m.coefficients.reduce((sum, c, j) => sum + c * within[j], m.intercept),
+    };
+    const values = model.means.map((m) => MEANS[m.kind](m));
     const blended = clip(values.reduce((sum, v, i) => sum + model.means[i].share * v, 0), ...model.limits);
     const far = x.reduce((sum, v, j) => {
       const length = model.x_high[j] - model.x_low[j] || 1;
