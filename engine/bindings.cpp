@@ -444,7 +444,7 @@ nb::tuple predict(const Matrix& x, const Square<T>& parameters, const Square<dou
 template <class Feature>
 nb::object predict_trees(const Matrix& x, const Vector<Feature>& feature,
                          const Vector<float>& threshold, const Vector<std::int32_t>& right,
-                         const Vector<std::int64_t>& starts, int threads) {
+                         const Vector<std::int64_t>& starts, int threads, bool each) {
     const Table table = table_of(x);
     threads = check_threads(threads);
     const std::size_t nodes = feature.shape(0);
@@ -457,12 +457,13 @@ nb::object predict_trees(const Matrix& x, const Vector<Feature>& feature,
         throw std::invalid_argument("a forest needs trees, one after the other");
     const Forest<Feature> forest{feature.data(), threshold.data(), right.data(), starts.data(),
                                  trees,          table.columns};
-    Owned<double> mean({x.shape(0)});
+    using Shape = std::vector<std::size_t>;
+    Owned<double> found(each ? Shape{std::size_t(trees), x.shape(0)} : Shape{x.shape(0)});
     {
         const nb::gil_scoped_release unlocked;
-        predict_forest(forest, table, threads, mean.data());
+        predict_forest(forest, table, threads, each, found.data());
     }
-    return mean.release();
+    return found.release();
 }
 
 nb::object predict_process(const Matrix& x, const Vector<double>& center,
@@ -495,18 +496,39 @@ nb::object predict_process(const Matrix& x, const Vector<double>& center,
     return mean.release();
 }
 
-nb::object quantiles(const Square<double>& means, const Square<double>& stds,
-                     const Vector<double>& weights, double mass, double sign, double probit) {
+// One weight for each member, or one for each member and row.
+Mixtures mixtures_of(const Square<double>& means, const Square<double>& stds,
+                     const Square<double>& weights) {
     const std::size_t members = weights.shape(0), rows = means.shape(1);
-    if (means.shape(0) != members || stds.shape(0) != members || stds.shape(1) != rows || !members)
+    const bool by_row = weights.shape(1) != 1;
+    if (means.shape(0) != members || stds.shape(0) != members || stds.shape(1) != rows ||
+        (by_row && weights.shape(1) != rows) || !members)
         throw std::invalid_argument("a mean, a deviation and a weight for each member");
-    const Mixtures mixtures{means.data(), stds.data(), weights.data(), std::int64_t(members),
-                            std::int64_t(rows)};
+    return {means.data(),          stds.data(),        weights.data(),
+            std::int64_t(members), std::int64_t(rows), by_row};
+}
+
+nb::object quantiles(const Square<double>& means, const Square<double>& stds,
+                     const Square<double>& weights, double mass, double sign, double probit) {
+    const std::size_t rows = means.shape(1);
+    const Mixtures mixtures = mixtures_of(means, stds, weights);
     const Kernels& kernels = chosen();
     Owned<double> found({rows});
     {
         const nb::gil_scoped_release unlocked;
         kernels.quantiles(mixtures, mass, sign, probit, found.data());
+    }
+    return found.release();
+}
+
+nb::object probabilities(const Square<double>& means, const Square<double>& stds,
+                         const Square<double>& weights, const Vector<double>& places) {
+    const Mixtures mixtures = mixtures_of(means, stds, weights);
+    const Kernels& kernels = chosen();
+    Owned<double> found({places.shape(0), means.shape(1)});
+    {
+        const nb::gil_scoped_release unlocked;
+        kernels.probabilities(mixtures, places.data(), std::int64_t(places.shape(0)), found.data());
     }
     return found.release();
 }
@@ -572,13 +594,17 @@ NB_MODULE(_engine, m) {
           "input_bound"_a, "threads"_a, "deviations"_a, "mixture"_a, "factor"_a, "steps"_a.none(),
           "last"_a.none());
     m.def("predict_trees", &predict_trees<std::int16_t>, nb::kw_only(), "x"_a,
-          "feature"_a.noconvert(), "threshold"_a, "right"_a, "starts"_a, "threads"_a);
+          "feature"_a.noconvert(), "threshold"_a, "right"_a, "starts"_a, "threads"_a,
+          "each"_a = false);
     m.def("predict_trees", &predict_trees<std::int32_t>, nb::kw_only(), "x"_a,
-          "feature"_a.noconvert(), "threshold"_a, "right"_a, "starts"_a, "threads"_a);
+          "feature"_a.noconvert(), "threshold"_a, "right"_a, "starts"_a, "threads"_a,
+          "each"_a = false);
     m.def("predict_process", &predict_process, nb::kw_only(), "x"_a, "center"_a, "scale"_a,
           "points"_a, "weights"_a, "polynomial"_a, "slope"_a, "intercept"_a, "threads"_a);
     m.def("quantiles", &quantiles, nb::kw_only(), "means"_a, "stds"_a, "weights"_a, "mass"_a,
           "sign"_a, "probit"_a, "Quantiles of mixtures of normals.");
+    m.def("probabilities", &probabilities, nb::kw_only(), "means"_a, "stds"_a, "weights"_a,
+          "places"_a, "Probability below each of the places, of mixtures of normals.");
     m.def("count_lines", &lines, "text"_a,
           "Lines of a text, the last one with or without its end.");
     m.def("side_by_side", &side_by_side, "left"_a, "right"_a, "separator"_a,

@@ -183,10 +183,12 @@ struct Process {
     std::ptrdiff_t stride;
 };
 
-// Mixtures of normals, one for each row: numbers of a member's rows stand together.
+// Mixtures of normals, one for each row: numbers of a member's rows stand together. A member has
+// one weight for all rows, or one for each.
 struct Mixtures {
     const double *means, *stds, *weights;
     std::int64_t members, rows;
+    bool weights_by_row;
 };
 
 struct Kernels {
@@ -197,6 +199,8 @@ struct Kernels {
                     double* out);
     // where the probability below (sign 1) or above (sign -1) is `mass`, a normal's at `probit`
     void (*quantiles)(const Mixtures&, double mass, double sign, double probit, double* out);
+    // the probability below each of the places, [place][row]
+    void (*probabilities)(const Mixtures&, const double* places, std::int64_t count, double* out);
 };
 
 const Kernels& kernels_baseline();

@@ -12,7 +12,8 @@ const Kernels& kernels_avx2() {
         {avx2::train<float>, avx2::measure, avx2::standardise<float>, avx2::predict<float>},
         {avx2::train<double>, avx2::measure, avx2::standardise<double>, avx2::predict<double>},
         avx2::predict_process,
-        avx2::quantiles};
+        avx2::quantiles,
+        avx2::probabilities};
     return kernels;
 }
 

@@ -13,7 +13,8 @@ const Kernels& kernels_avx512() {
         {avx512::train<double>, avx512::measure, avx512::standardise<double>,
          avx512::predict<double>},
         avx512::predict_process,
-        avx512::quantiles};
+        avx512::quantiles,
+        avx512::probabilities};
     return kernels;
 }
 

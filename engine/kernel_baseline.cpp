@@ -18,7 +18,8 @@ const Kernels& kernels_baseline() {
                                      {baseline::train<double>, baseline::measure,
                                       baseline::standardise<double>, baseline::predict<double>},
                                      baseline::predict_process,
-                                     baseline::quantiles};
+                                     baseline::quantiles,
+                                     baseline::probabilities};
     return kernels;
 }
 

@@ -1,4 +1,4 @@
-// Quantiles of mixtures of normals, a mixture for each row; rows are lanes.
+// Quantiles and probabilities of mixtures of normals, a mixture for each row; rows are lanes.
 #pragma once
 
 #include "arena.hpp"
@@ -40,6 +40,7 @@ public:
     Mixture(const Mixtures& all, Arena& arena)
         : all_(all), means_(arena.array<double>(all.members * lanes<double>)),
           stds_(arena.array<double>(all.members * lanes<double>)),
+          weights_(arena.array<double>(all.members * lanes<double>)),
           steepness_(arena.array<double>(all.members * lanes<double>)) {}
 
     // Those from `row` on; lanes past the last row get that once more.
@@ -50,6 +51,7 @@ public:
                 const std::int64_t at = k * all_.rows + (row + i < last ? row + i : last);
                 means_[k * lanes<double> + i] = all_.means[at];
                 stds_[k * lanes<double> + i] = all_.stds[at];
+                weights_[k * lanes<double> + i] = all_.weights[all_.weights_by_row ? at : k];
             }
         Vec<double> narrowest = std(0);
         for (std::int64_t k = 1; k < all_.members; ++k)
@@ -83,14 +85,12 @@ public:
         for (int i = 0; i < most && any(active); ++i) {
             V reached{}, slope{}, bend{};
             for (std::int64_t k = 0; k < all_.members; ++k) {
-                constexpr double farthest = 40;  // nothing is left there, and nothing overflows
-                const V z = at_most<double>(
-                    at_least<double>(sign * (x - mean(k)) / std(k), -farthest), farthest);
+                const V z = near_enough(sign * (x - mean(k)) / std(k));
                 V below, density;
                 standard_normal(z, below, density);
                 const V steepness = load<double>(steepness_ + k * lanes<double>);
-                const V rise = all_.weights[k] * density * steepness;
-                reached += all_.weights[k] * below;
+                const V rise = weight(k) * density * steepness;
+                reached += weight(k) * below;
                 slope += rise;
                 bend -= rise * z * steepness;
             }
@@ -122,9 +122,26 @@ public:
         return x;
     }
 
+    // Probability below x.
+    Vec<double> below(double x) const {
+        Vec<double> total{};
+        for (std::int64_t k = 0; k < all_.members; ++k) {
+            Vec<double> own, density;
+            standard_normal(near_enough((x - mean(k)) / std(k)), own, density);
+            total += weight(k) * own;
+        }
+        return total;
+    }
+
 private:
     Vec<double> mean(std::int64_t k) const { return load<double>(means_ + k * lanes<double>); }
     Vec<double> std(std::int64_t k) const { return load<double>(stds_ + k * lanes<double>); }
+    Vec<double> weight(std::int64_t k) const { return load<double>(weights_ + k * lanes<double>); }
+
+    // Nothing is left beyond 40 standard deviations, and nothing overflows before.
+    static Vec<double> near_enough(Vec<double> z) {
+        return at_most<double>(at_least<double>(z, -40), 40);
+    }
 
     // The quantile of the normal that has the mixture's mean and standard deviation.
     Vec<double> guess(double z) const {
@@ -137,10 +154,10 @@ private:
         }
         const V unit = power_of_two(widest), share = 1.0 / unit;
         for (std::int64_t k = 0; k < all_.members; ++k)
-            centre += all_.weights[k] * ((mean(k) - origin) * share);
+            centre += weight(k) * ((mean(k) - origin) * share);
         for (std::int64_t k = 0; k < all_.members; ++k) {
             const V apart = (mean(k) - origin) * share - centre, own = std(k) * share;
-            square += all_.weights[k] * (own * own + apart * apart);
+            square += weight(k) * (own * own + apart * apart);
         }
         return origin + unit * (centre + z * square_root<double>(square));
     }
@@ -167,7 +184,7 @@ private:
     }
 
     const Mixtures& all_;
-    double *means_, *stds_;
+    double *means_, *stds_, *weights_;
     double* steepness_;  // of each member, of the narrowest's: one and less
     Vec<double> unit_;
 };
@@ -179,6 +196,21 @@ static void quantiles(const Mixtures& all, double mass, double sign, double prob
         mixture.read(row);
         const Vec<double> x = mixture.quantile(mass, sign, probit);
         for (int i = 0; i < lanes<double> && row + i < all.rows; ++i) out[row + i] = x[i];
+    }
+}
+
+// Probability below each of the places, [place][row].
+static void probabilities(const Mixtures& all, const double* places, std::int64_t count,
+                          double* out) {
+    Arena arena;
+    Mixture mixture(all, arena);
+    for (std::int64_t row = 0; row < all.rows; row += lanes<double>) {
+        mixture.read(row);
+        for (std::int64_t j = 0; j < count; ++j) {
+            const Vec<double> below = mixture.below(places[j]);
+            for (int i = 0; i < lanes<double> && row + i < all.rows; ++i)
+                out[j * all.rows + row + i] = below[i];
+        }
     }
 }
 

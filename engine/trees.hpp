@@ -1,4 +1,4 @@
-// A forest of regression trees: the average of what its trees say of a row.
+// A forest of regression trees: what its trees say of a row, each or on average.
 //
 // Trees lie one after the other, each depth first: the left child of a node is the next node, the
 // right one is named. A row goes left if its value, as float32, is at most the threshold. A leaf
@@ -107,9 +107,10 @@ std::int64_t follow(const Forest<Feature>& forest, std::int64_t root, std::int64
 }
 
 // Rows from `begin` to `end`: tree by tree over some rows, so that a tree stays in the cache.
+// `each`: the values of all trees, [tree][row]; otherwise their average.
 template <class Feature>
 void predict_rows(const Forest<Feature>& forest, const Table& table, std::int64_t begin,
-                  std::int64_t end, double* out) {
+                  std::int64_t end, bool each, double* out) {
     constexpr std::int64_t few = 16, most_numbers = 1 << 22;
     const std::int64_t d = table.columns, width = std::max<std::int64_t>(d, 1);  // a leaf reads one
     const std::int64_t group = width * together;
@@ -122,7 +123,7 @@ void predict_rows(const Forest<Feature>& forest, const Table& table, std::int64_
         for (std::int64_t r = 0; r < count; ++r) {
             float* const x = rows.data() + r / together * group + r % together;
             for (int c = 0; c < d; ++c) x[c * together] = float(table.at(from + r, c));
-            out[from + r] = 0;
+            if (!each) out[from + r] = 0;
         }
         for (std::int64_t t = 0; t < forest.trees; ++t) {
             const std::int64_t root = forest.starts[t], size = forest.starts[t + 1] - root;
@@ -135,18 +136,23 @@ void predict_rows(const Forest<Feature>& forest, const Table& table, std::int64_
                 if (many) descend(nodes.data(), x, leaves);
                 for (std::int64_t i = 0; i < here; ++i) {
                     const std::int64_t leaf = many ? leaves[i] : follow(forest, root, size, x + i);
-                    out[from + r + i] += double(forest.threshold[root + leaf]);
+                    const double value = double(forest.threshold[root + leaf]);
+                    if (each)
+                        out[t * table.rows + from + r + i] = value;
+                    else
+                        out[from + r + i] += value;
                 }
             }
         }
-        for (std::int64_t r = 0; r < count; ++r) out[from + r] /= double(forest.trees);
+        for (std::int64_t r = 0; r < count && !each; ++r) out[from + r] /= double(forest.trees);
     }
 }
 
 template <class Feature>
-void predict_forest(const Forest<Feature>& forest, const Table& table, int threads, double* out) {
+void predict_forest(const Forest<Feature>& forest, const Table& table, int threads, bool each,
+                    double* out) {
     in_parts(table.rows, 2048, threads, [&](std::int64_t begin, std::int64_t end) {
-        predict_rows(forest, table, begin, end, out);
+        predict_rows(forest, table, begin, end, each, out);
     });
 }
 

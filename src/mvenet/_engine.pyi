@@ -76,6 +76,7 @@ def predict_trees(
     right: NDArray[np.int32],
     starts: NDArray[np.int64],
     threads: int,
+    each: bool = False,
 ) -> NDArray[np.float64]: ...
 def predict_process(
     *,
@@ -97,6 +98,13 @@ def quantiles(
     mass: float,
     sign: float,
     probit: float,
+) -> NDArray[np.float64]: ...
+def probabilities(
+    *,
+    means: NDArray[np.float64],
+    stds: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    places: NDArray[np.float64],
 ) -> NDArray[np.float64]: ...
 def count_lines(text: bytes) -> int: ...
 def side_by_side(left: bytes, right: bytes, separator: str) -> bytes: ...

@@ -23,6 +23,7 @@ from mvenet._automatic.constants import (
     MOST_ROWS_OF_A_PROCESS,
     MOST_ROWS_OF_A_TREE,
     TIMED_ROWS,
+    TREE_VALUES,
     TREES,
 )
 from mvenet._automatic.kinds import Folds
@@ -98,9 +99,12 @@ def _judged(mean: Any, left: OutOfFold, folds: Folds, seed: int, threads: int) -
         weight = None if table.weight is None else table.weight[rows]
         return fit(table.X[rows], table.y[rows], weight, seed)
 
-    def of_fold(train: fleet.Rows, test: fleet.Rows) -> Array:
-        predicted = fitted(train).predict(table.X[test])
-        return _checked(name, predicted, len(test))
+    def of_fold(train: fleet.Rows, test: fleet.Rows) -> tuple[Array, Array | None]:
+        model = fitted(train)
+        predicted = _checked(name, model.predict(table.X[test]), len(test))
+        if not isinstance(model, Forest):
+            return predicted, None
+        return predicted, model.thinned(TREE_VALUES).values(table.X[test])
 
     def refit() -> Mean:
         with threadpool_limits(1):
@@ -109,8 +113,10 @@ def _judged(mean: Any, left: OutOfFold, folds: Folds, seed: int, threads: int) -
 
     jobs = (delayed(of_fold)(train, test) for train, test in folds)
     with threadpool_limits(1):  # sums in one order, whatever the threads
-        predicted = left.average(Parallel(n_jobs=threads, prefer="threads")(jobs))
-    return Candidate(name, predicted, left.rmse(predicted), refit=refit)
+        means, values = zip(*Parallel(n_jobs=threads, prefer="threads")(jobs), strict=True)
+    predicted = left.average(means)
+    named = None if values[0] is None else left.of_last(values)
+    return Candidate(name, predicted, left.rmse(predicted), refit=refit, values=named)
 
 
 def _checked(name: str, predicted: Any, n: int) -> Array:

@@ -30,6 +30,21 @@ SLACK = 0.5  # a logarithm of std may leave what occurred on rows left out by so
 MOST_ROWS_MIXED = 50_000  # that shape and weights are fitted on: untested
 BETTER_BY = 2.0  # standard errors by which the log scale must be better: untested
 
+# --- free shapes and atoms -----------------------------------------------------------------------
+TREE_VALUES = 25  # trees whose values are components: untested
+MARGINAL_VALUES = 32  # quantiles of y that stand for its distribution: untested
+# Of normals around the trees' values, in standard deviations of y.
+WIDTHS = np.array([0.0026, 0.01, 0.033, 0.08, 0.16, 0.33, 0.65])  # benchmarks/ablation.py
+FREE_PRIOR = 0.02  # weight of each of them before any row was seen: untested
+MOST_BINS = 4  # of rows by how far their trees disagree: benchmarks/ablation.py --only most_bins
+ROWS_OF_A_BIN = 60  # at least: untested
+BIN_PRIOR_ROWS = 20.0  # benchmarks/ablation.py --only bin_prior_rows
+STEPS_ALLOWED = (1.0, 0.7, 0.5, 0.3, 0.15)  # towards the new weights: untested
+ROWS_SCORED = 1_000  # whose CRPS decides: untested
+GRID_SHARE = 0.95  # of rows that share their value: y lies on a grid: untested
+MOST_ATOMS = 256  # of a grid; beyond, narrow normals around values do: untested
+ATOM_SHARE, ATOM_ROWS = 0.02, 10  # of rows that a value has, if it is an atom: untested
+
 # --- the last training, on all rows --------------------------------------------------------------
 ENOUGH = 1_000  # rows left out by the folds of the learning curve: untested
 DOUBT = 50.0  # rows that speak for no difference: benchmarks/ablation.py --only doubt

@@ -47,6 +47,8 @@ class Candidate:
         Those of the folds, if it is made of networks.
     refit : callable or None
         If it is not: how to fit it to all rows.
+    values : ndarray of shape (k, n) or None
+        Out of fold, values that a row may have; None if it names none.
     share : float or None
         In the blended mean; None if it has no mean to blend.
     shape, weights : Shape and ndarray, or None
@@ -62,6 +64,7 @@ class Candidate:
     kind: NetworkKind | None = None
     networks: Networks | None = None
     refit: Callable[[], Mean] | None = None
+    values: Array | None = None
     share: float | None = None
     shape: Shape | None = None
     weights: Array | None = None
@@ -124,6 +127,16 @@ class OutOfFold:
         for (_, test), value in zip(self.folds, values, strict=True):
             total[test] += value
         return total / np.maximum(self.count, 1)
+
+    def of_last(self, values: Sequence[Array]) -> Array:
+        """From several values of each fold's rows, (k, n), to those of the last that left it out.
+
+        An average of two folds' values would be a value that no row has.
+        """
+        whole = np.zeros((len(values[0]), len(self.count)))
+        for (_, test), several in zip(self.folds, values, strict=True):
+            whole[:, test] = several
+        return whole
 
     def rmse(self, mean: Array) -> float:
         """Root mean squared error of the rows left out."""
@@ -203,17 +216,22 @@ class OutOfFold:
         density = mixture.log_density(y, means, log_stds, weights) - (y if self.log else 0.0)
         owner, multiple = np.nonzero(weights)
         stds, kept = np.exp(log_stds[owner]) * MULTIPLES[multiple, None], weights[owner, multiple]
-        some = few[:: max(1, len(few) // 1_000)]
-        ends = NormalMixture(means[owner][:, some], stds[:, some], kept).interval(0.9)
+        typical = typical_std(NormalMixture(means[owner][:, few], stds[:, few], kept))
         mean, std = mixture.moments(means[owner], stds, kept, self.log)
-        typical = float(np.median(ends[:, 1] - ends[:, 0])) / NINE_IN_TEN
-        mean, std, density = (self._everywhere(part) for part in (mean, std, density))
+        mean, std, density = (self.everywhere(part) for part in (mean, std, density))
         return Prediction(mean, std, density, typical)
 
-    def _everywhere(self, values: Array) -> Array:
+    def everywhere(self, values: Array) -> Array:
+        """From values of the rows left out to one for each row, NaN for the others."""
         whole = np.full(len(self.count), np.nan)
         whole[self.rows] = values
         return whole
 
 
 NINE_IN_TEN = 3.289707253902944  # width of the central 90 % of a standard normal
+
+
+def typical_std(dist: NormalMixture) -> float:
+    """Standard deviation of a normal whose 90 % interval is as wide as that of a typical row."""
+    ends = dist[:: max(1, len(dist) // 1_000)].interval(0.9)
+    return float(np.median(ends[:, 1] - ends[:, 0])) / NINE_IN_TEN

@@ -17,20 +17,21 @@ out-of-fold predictions, its share in the mean and its weight in the mixture.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mvenet._automatic import baselines, refit
-from mvenet._automatic.constants import BETTER_BY, WORTH_MORE
+from mvenet._automatic import baselines, free_shape, refit
+from mvenet._automatic.constants import BETTER_BY, TREE_VALUES, WORTH_MORE
 from mvenet._automatic.kinds import NetworkKind
 from mvenet._automatic.out_of_fold import Candidate, OutOfFold, Prediction
 from mvenet._automatic.plan import SearchPlan
 from mvenet._automatic.refit import Refit
 from mvenet._models.composite import Composite
+from mvenet._models.forest import Forest
 from mvenet._models.interface import Mean
 from mvenet._models.means import MeanOfNoise, NetworkMean
 from mvenet._models.noise import Noise
@@ -57,6 +58,8 @@ class Result:
         The typical error that is expected of the model, as a share of that out of fold.
     gain : float or None
         Log-likelihood a row by which the log scale was better, or worse; None if it was not tried.
+    free : free_shape.Found or None
+        Atoms and free shapes; None if no candidate names values.
     stopped : KeyboardInterrupt or None
         What ended the search before all was tried.
     """
@@ -67,6 +70,7 @@ class Result:
     steps: int
     factor: float
     gain: float | None
+    free: free_shape.Found | None = None
     stopped: KeyboardInterrupt | None = None
 
 
@@ -125,17 +129,28 @@ def search(plan: SearchPlan, threads: int) -> Fitting[Result]:
     if not noises:
         raise fleet.DivergedError("Every network of the noise diverged: are there outliers in y?")
     predicted = stop.insisting(lambda: left.mix(noises, plan.entropy))
+    free = stop.insisting(lambda: _free_shape(left, candidates, plan.entropy))
+    predicted = free.predicted if free else predicted
 
     again = Refit()
     if not stop.pressed:
         with stop:
             again = yield from refit.train(plan, left, candidates)
     model = stop.insisting(
-        lambda: composed(plan.piecewise, left, candidates, predicted, again, plan.unit)
+        lambda: composed(plan.piecewise, left, candidates, predicted, again, plan.unit, free)
     )
     steps = found.steps + again.steps
     predicted = predicted.times(plan.unit)
-    return Result(model, candidates, predicted, steps, again.factor, gain, stop.pressed)
+    return Result(model, candidates, predicted, steps, again.factor, gain, free, stop.pressed)
+
+
+def _free_shape(
+    left: OutOfFold, candidates: Sequence[Candidate], entropy: Any
+) -> free_shape.Found | None:
+    """What a mixture gains by values that rows may have, if a candidate names some."""
+    naming = [candidate for candidate in candidates if candidate.values is not None]
+    noises = [candidate for candidate in candidates if candidate.weight]
+    return free_shape.fit(left, noises, naming[0], entropy) if naming else None
 
 
 def _train_tiers(plan: SearchPlan, found: _State) -> Fitting[None]:
@@ -202,6 +217,7 @@ def composed(
     predicted: Prediction,
     again: Refit,
     unit: float,
+    free: free_shape.Found | None = None,
 ) -> Composite:
     """All that has a share in the mean or a weight in the mixture, as one model."""
     noises, numbers = list[Noise](), dict[Any, int]()
@@ -233,4 +249,27 @@ def composed(
         left.log,
         unit,
         np.inf if left.log else seen.y_high - seen.y_low or np.inf,
+        **_shaped(free, candidates, means, again, left.log),
     )
+
+
+def _shaped(
+    free: free_shape.Found | None,
+    candidates: Sequence[Candidate],
+    means: Mapping[Any, Mean],
+    again: Refit,
+    log: bool,
+) -> dict[str, Any]:
+    """Atoms, free shape and narrowest component of a composite."""
+    if free is None:
+        return {}
+    naming = next(candidate for candidate in candidates if candidate.values is not None)
+    shape = None
+    if free.weights is not None:
+        assert naming.refit is not None
+        forest = means.get(again.key(naming)) or naming.refit()
+        assert isinstance(forest, Forest)
+        shape = free.shape(forest, TREE_VALUES)
+    # Where values are atoms, how narrow a component is makes no difference.
+    narrowest = 0.0 if log or free.atoms is not None else 0.5 * free.resolution
+    return {"narrowest": narrowest, "free": shape, "atoms": free.atoms}

@@ -10,6 +10,10 @@ What lies outside the range of the training rows gets a wider distribution (:mod
 .seen`). The mean never leaves the range of y by more than once its length, and no component is
 wider than that length.
 
+A mixture may have a free shape (:mod:`mvenet._models.free_shape`): further components around values
+that rows like this one had, weights that differ from row to row, and values with a probability of
+their own.
+
 On the log scale all of this holds for log y, and the mixture is one of log-normals. A member's
 median then is at most twice the largest y, and its standard deviation at most ``WIDEST_LOG`` before
 the multiple, which is at most ``LARGEST_LOG_MULTIPLE``: the mean of y is never above 25 times the
@@ -29,6 +33,7 @@ from numpy.typing import NDArray
 
 from mvenet._models import mixture
 from mvenet._models.checks import check_array, check_fields, check_number, check_part, require
+from mvenet._models.free_shape import Atoms, FreeShape
 from mvenet._models.interface import Mean
 from mvenet._models.means import GivenRegressor, MeanOfNoise
 from mvenet._models.mixture import WIDEST_LOG
@@ -37,7 +42,7 @@ from mvenet._models.noise import Noise
 from mvenet._models.piecewise import Piecewise
 from mvenet._models.seen import Range
 from mvenet._models.sums import average, variance
-from mvenet.distributions import LogNormalMixture, NormalMixture
+from mvenet.distributions import LogNormalMixture, NormalMixture, WithAtoms
 
 Array = NDArray[np.float64]
 ROWS_AT_ONCE = 8_192
@@ -61,17 +66,20 @@ class Composite:
     log: bool = False
     unit: float = 1.0
     widest: float = np.inf  # of a component; no limit in models of older files
+    narrowest: float = 0.0  # half the resolution of y
+    free: FreeShape | None = None
+    atoms: Atoms | None = None
 
     def __post_init__(self) -> None:
         self.check(len(self.range.x_low))
 
     def __len__(self) -> int:
         """Components of the mixture."""
-        return len(self.weights)
+        return len(self.weights) + (0 if self.free is None else self.free.count)
 
     @property
     def weights(self) -> Array:
-        """Weights of the components."""
+        """Weights of the noises' components, as long as the shape is not free."""
         return np.concatenate([noise.kept for noise in self.noises])
 
     @property
@@ -96,28 +104,43 @@ class Composite:
         mean, deviation = np.empty(len(X)), np.empty(len(X))
 
         def fill(rows: slice, threads: int) -> None:
-            means, stds, _ = self._components(X[rows], threads)
-            mean[rows], deviation[rows] = mixture.moments(means, stds, self.weights, self.log)
+            means, stds, weights, _ = self._components(X[rows], threads)
+            if self.atoms is None:
+                mean[rows], deviation[rows] = mixture.moments(means, stds, weights, self.log)
+            else:
+                kind = LogNormalMixture if self.log else NormalMixture
+                found = _with_atoms(kind(means, stds, weights), self.atoms, 1.0)
+                mean[rows], deviation[rows] = found.moments
 
         self._in_parts(fill, len(X), threads)
         return self.unit * mean, np.maximum(self.unit * deviation, _TINY) if std else None
 
-    def distribution(self, X: NDArray[Any], threads: int = 1) -> NormalMixture | LogNormalMixture:
+    def distribution(
+        self, X: NDArray[Any], threads: int = 1
+    ) -> NormalMixture | LogNormalMixture | WithAtoms:
         """Predictive distribution of each row."""
+        smooth = self._smooth(X, threads)
+        return smooth if self.atoms is None else _with_atoms(smooth, self.atoms, self.unit)
+
+    def _smooth(self, X: NDArray[Any], threads: int) -> NormalMixture | LogNormalMixture:
+        """The distribution before anything is collected at atoms."""
         means, stds = (np.empty((len(self), len(X))) for _ in range(2))
+        weights = self.weights if self.free is None else np.empty_like(means)
         unknown = np.empty(len(X))
 
         def fill(rows: slice, threads: int) -> None:
-            means[:, rows], stds[:, rows], unknown[rows] = self._components(X[rows], threads)
+            means[:, rows], stds[:, rows], own, unknown[rows] = self._components(X[rows], threads)
+            if self.free is not None:
+                weights[:, rows] = own
 
         self._in_parts(fill, len(X), threads)
         if self.log:
             shift = float(np.log(self.unit))
-            return LogNormalMixture(means + shift, stds, self.weights, disagreement=unknown)
+            return LogNormalMixture(means + shift, stds, weights, disagreement=unknown)
         stds = np.maximum(self.unit * stds, _TINY)
         with np.errstate(over="ignore"):  # of the largest units, a square is too large for a double
             squared = np.minimum(np.square(self.unit * np.sqrt(unknown)), _LARGEST)
-        return NormalMixture(self.unit * means, stds, self.weights, disagreement=squared)
+        return NormalMixture(self.unit * means, stds, weights, disagreement=squared)
 
     def check(self, n_columns: int) -> None:
         """Raise an error if it cannot be a model of so many columns that a fit has made."""
@@ -126,6 +149,8 @@ class Composite:
         check_number(self.unit, "unit")
         require(self.unit > 0 and isinstance(self.widest, float), "the model has no unit")
         require(self.widest > 0, "no component may be wide")
+        check_number(self.narrowest, "narrowest", least=0.0)
+        require(self.narrowest <= self.widest, "no component may be narrow")
         check_part(self.piecewise, Piecewise, n_columns)
         check_part(self.range, Range, n_columns)
         filled = type(self.means) is tuple and type(self.noises) is tuple
@@ -134,6 +159,10 @@ class Composite:
         for noise in self.noises:
             check_part(noise, Noise, columns)
         require(abs(self.weights.sum() - 1) < 1e-6, "the weights are not one in all")
+        if self.free is not None:
+            check_part(self.free, FreeShape, columns, len(self.weights))
+        if self.atoms is not None:
+            check_part(self.atoms, Atoms)
         check_array(self.shares, (len(self.means),), "shares", least=0.0)
         for mean in self.means:
             require(hasattr(type(mean), "evaluate"), "something else stands in the place of a mean")
@@ -143,8 +172,11 @@ class Composite:
         counts = {len(holder.networks) for holder in holders if hasattr(holder, "networks")}
         require(len(counts) <= 1, "the means have different numbers of networks")
 
-    def _components(self, X: NDArray[Any], threads: int) -> tuple[Array, Array, Array]:
-        """Means and standard deviations of the components, (c, n); variance that is no noise."""
+    def _components(self, X: NDArray[Any], threads: int) -> tuple[Array, Array, Array, Array]:
+        """Means, standard deviations and weights of the components; variance that is no noise.
+
+        Of shape (c, n), the weights of shape (c,) if they are the same for all rows; and (n,).
+        """
         inputs = _Inputs(self, X, threads)
         each = np.zeros((1, len(X)))  # with networks, a line for each of them
         for share, part in zip(self.shares, self.means, strict=True):
@@ -156,9 +188,15 @@ class Composite:
             mean, widths = noise.components(inputs, number, blended, self.limits)
             here = slice(at, at + len(widths))
             means[here] = mean
-            stds[here] = np.clip(np.hypot(widths, np.sqrt(added)), _TINY, self.widest)
+            stds[here] = np.hypot(widths, np.sqrt(added))
             at = here.stop
-        return means, stds, disagreement + added
+        weights = self.weights
+        if self.free is not None:
+            values, some, weights = self.free.components(inputs, at)
+            means[at:] = np.clip(values, *self.limits)
+            stds[at:] = np.hypot(some[:, None], np.sqrt(added))
+        np.clip(stds, max(self.narrowest, _TINY), self.widest, out=stds)
+        return means, stds, weights, disagreement + added
 
     def _in_parts(self, fill: Callable[[slice, int], None], n: int, threads: int) -> None:
         """Fill in all of n rows, some at a time; with many, each thread rows of its own.
@@ -173,6 +211,12 @@ class Composite:
             return
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(lambda rows: fill(rows, 1), parts))
+
+
+def _with_atoms(smooth: NormalMixture | LogNormalMixture, atoms: Atoms, unit: float) -> WithAtoms:
+    """A distribution with its atoms, in units of y."""
+    width = unit * atoms.resolution
+    return WithAtoms(smooth, unit * atoms.values, unit * atoms.cells, width)
 
 
 class _Inputs:

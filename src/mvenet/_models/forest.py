@@ -64,15 +64,33 @@ class Forest:
 
     def predict(self, X: NDArray[Any], threads: int = 1) -> NDArray[np.float64]:
         """Mean over the trees, of shape (n,), in units of y."""
-        mean = _engine.predict_trees(
+        return self._asked(X, threads, each=False)
+
+    def values(self, X: NDArray[Any], threads: int = 1) -> NDArray[np.float64]:
+        """What each tree says, of shape (trees, n), in units of y."""
+        return self._asked(X, threads, each=True)
+
+    def thinned(self, count: int) -> Forest:
+        """So many of its trees, evenly chosen, or all if there are fewer."""
+        trees = len(self.starts) - 1
+        chosen = np.arange(min(count, trees)) * trees // min(count, trees)
+        parts = [slice(self.starts[tree], self.starts[tree + 1]) for tree in chosen]
+        arrays = (self.feature, self.threshold, self.right)
+        nodes = (np.concatenate([array[part] for part in parts]) for array in arrays)
+        sizes = [part.stop - part.start for part in parts]
+        return Forest(*nodes, np.cumsum([0, *sizes]), self.center, self.scale)
+
+    def _asked(self, X: NDArray[Any], threads: int, each: bool) -> NDArray[np.float64]:
+        found = _engine.predict_trees(
             x=X,
             feature=self.feature,
             threshold=self.threshold,
             right=self.right,
             starts=self.starts,
             threads=threads,
+            each=each,
         )
-        return self.center + self.scale * mean
+        return self.center + self.scale * found
 
     def evaluate(self, inputs: Inputs) -> NDArray[np.float64]:
         """Mean of each row, of shape (1, n)."""

@@ -75,6 +75,19 @@ class Mean(Protocol):
         """Raise an error if a fit cannot have made it."""
 
 
+class Sampler(Protocol):
+    """A part that names values which a row may have, all equally probable."""
+
+    def __len__(self) -> int:
+        """How many values it names."""
+
+    def evaluate(self, inputs: Inputs) -> Array:
+        """The values for each row, of shape (k, n)."""
+
+    def check(self, columns: Columns) -> None:
+        """Raise an error if a fit cannot have made it."""
+
+
 class Columns(Protocol):
     """What a part is checked against: how many columns there are, and which noises."""
 

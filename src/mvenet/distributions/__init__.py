@@ -3,8 +3,9 @@
 All are a :class:`Distribution`: SciPy's method names, closed forms, and the parts of the variance.
 """
 
+from mvenet.distributions._atoms import WithAtoms
 from mvenet.distributions._interface import Distribution
 from mvenet.distributions._lognormal import LogNormalMixture
 from mvenet.distributions._normal import Normal, NormalMixture
 
-__all__ = ["Distribution", "LogNormalMixture", "Normal", "NormalMixture"]
+__all__ = ["Distribution", "LogNormalMixture", "Normal", "NormalMixture", "WithAtoms"]

@@ -45,15 +45,19 @@ def parameters(name: str, mean: ArrayLike, std: ArrayLike, shape: str) -> list[F
     return arrays
 
 
-def normalised(weights: ArrayLike | None, n_members: int) -> FloatArray:
+def normalised(weights: ArrayLike | None, n_members: int, n_rows: int) -> FloatArray:
+    """Weights of the members that sum to one: (n_members,), or (n_members, n_rows)."""
     array = np.ones(n_members) if weights is None else real("weights", weights)
-    check_shape("weights", array, (n_members,), "pass one weight per member")
+    if array.ndim == 2:
+        check_shape("weights", array, (n_members, n_rows), "pass a weight per member and row")
+    else:
+        check_shape("weights", array, (n_members,), "pass one weight per member")
     valid = np.isfinite(array) & (array >= 0.0)
     check("weights", array, valid, "be finite and non-negative", "use 0 to leave a member out")
-    if not array.any():
+    if not array.any(axis=0).all():
         raise ValueError("weights must not all be 0.0; give at least one member a positive weight")
-    shares: FloatArray = array / array.max()  # before the sum, which could overflow
-    shares /= shares.sum()
+    shares: FloatArray = array / array.max(axis=0)  # before the sum, which could overflow
+    shares /= shares.sum(axis=0)
     return shares
 
 

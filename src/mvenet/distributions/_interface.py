@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mvenet.distributions import _shape as shape
 from mvenet.distributions._checks import (
     FloatArray,
     Seed,
@@ -20,13 +20,11 @@ from mvenet.distributions._checks import (
 
 
 class Distribution(ABC):
-    """Predictive distributions of n rows, each a mixture of members with weights.
+    """Predictive distributions of n rows.
 
-    What members are is up to the class. Means, standard deviations, quantiles and CRPS are in units
-    of y, variances in units of y squared.
+    Means, standard deviations, quantiles and CRPS are in units of y, variances in units of y
+    squared.
     """
-
-    weights: FloatArray
 
     @abstractmethod
     def __repr__(self) -> str: ...
@@ -39,18 +37,6 @@ class Distribution(ABC):
         """The rows of an index array."""
 
     @abstractmethod
-    def _within(self) -> Iterable[FloatArray]:
-        """The members' standard deviations."""
-
-    @abstractmethod
-    def _distances(self) -> Iterable[FloatArray]:
-        """The members' means, counted from the mean of all."""
-
-    @abstractmethod
-    def _known(self, within: FloatArray) -> FloatArray | float:
-        """The part of the members' mean variance that is known not to be noise."""
-
-    @abstractmethod
     def _log_density(self, y: FloatArray) -> FloatArray: ...
 
     @abstractmethod
@@ -60,6 +46,9 @@ class Distribution(ABC):
     @abstractmethod
     def _quantile(self, mass: float, sign: float) -> FloatArray:
         """Solve ``_tail(x, sign) = mass`` for x."""
+
+    @abstractmethod
+    def _modes(self) -> FloatArray: ...
 
     @abstractmethod
     def _crps(self, y: FloatArray) -> FloatArray: ...
@@ -80,16 +69,19 @@ class Distribution(ABC):
         """Mean of the predictive distribution, in units of y, shape (n,)."""
 
     @property
+    @abstractmethod
     def std(self) -> FloatArray:
         """Standard deviation of the predictive distribution, in units of y, shape (n,)."""
-        # hypot rather than sqrt(var): no underflow to 0 where the square is below 1e-308.
-        total = np.zeros(len(self))
-        for weight, std, distance in zip(
-            self.weights, self._within(), self._distances(), strict=True
-        ):
-            if weight > 0.0:  # zero times a member that is infinite is not zero
-                total = np.hypot(total, np.sqrt(weight) * np.hypot(std, distance))
-        return total
+
+    @property
+    @abstractmethod
+    def aleatoric(self) -> FloatArray:
+        """Variance that is noise, in units of y squared, shape (n,)."""
+
+    @property
+    @abstractmethod
+    def epistemic(self) -> FloatArray:
+        """Variance that more data would remove, in units of y squared, shape (n,)."""
 
     @property
     def var(self) -> FloatArray:
@@ -97,22 +89,14 @@ class Distribution(ABC):
         return self.aleatoric + self.epistemic
 
     @property
-    def aleatoric(self) -> FloatArray:
-        """Mean of the members' variances, in units of y squared, shape (n,).
-
-        Less what they hold of ``disagreement``.
-        """
-        within = self._average(std**2 for std in self._within())
-        return within - self._known(within)
+    def median(self) -> FloatArray:
+        """The value with as much probability below as above, ``ppf(0.5)``, shape (n,)."""
+        return self.ppf(0.5)
 
     @property
-    def epistemic(self) -> FloatArray:
-        """Variance of the members' means, in units of y squared, shape (n,); 0 for one member.
-
-        And ``disagreement``, the part of the members' variances that more data would remove.
-        """
-        between = self._average(distance**2 for distance in self._distances())
-        return between + self._known(self._average(std**2 for std in self._within()))
+    def mode(self) -> FloatArray:
+        """The value that is most probable, where the density is highest, shape (n,)."""
+        return self._modes()
 
     def logpdf(self, y: ArrayLike) -> FloatArray:
         """Logarithm of the density; positive where std is small.
@@ -181,6 +165,49 @@ class Distribution(ABC):
         out.sort(axis=-1)  # where std is a rounding error of the mean, so is their order
         return out if levels.ndim else out[:, 0]
 
+    def shortest_interval(self, coverage: ArrayLike) -> FloatArray:
+        """Shortest prediction intervals, one for each row.
+
+        Parameters
+        ----------
+        coverage : float or array-like of shape (k,)
+            Probabilities in (0, 1), such as 0.9.
+
+        Returns
+        -------
+        ndarray of shape (n, 2) or (n, k, 2)
+            Lower and upper bound in units of y; (n, 2) for a scalar `coverage`. Where the density
+            has several peaks, :meth:`hdi` may be shorter.
+        """
+        levels = levels_within("coverage", coverage, "write 0.95 for 95 %")
+        out = np.stack([shape.shortest(self, level) for level in levels.ravel().tolist()], axis=1)
+        return out if levels.ndim else out[:, 0]
+
+    def hdi(self, coverage: float = 0.9) -> list[FloatArray]:
+        """Highest-density region: the shortest set of values that has this probability.
+
+        Parameters
+        ----------
+        coverage : float in (0, 1), default=0.9
+
+        Returns
+        -------
+        list of n ndarrays of shape (k, 2)
+            The k intervals of each row, in order and in units of y: one for each peak that is high
+            enough. An interval of no length is a value that has a probability of its own.
+        """
+        level = levels_within("coverage", coverage, "write 0.95 for 95 %")
+        if level.ndim:
+            raise ValueError(f"coverage must be one number, got {coverage!r}; use such as 0.9")
+        return shape.regions(self, float(level))
+
+    def pmf(self, y: ArrayLike) -> FloatArray:
+        """Probability of exactly y, of shape (n,) or scalar; zero where the density is smooth."""
+        return self._mass_at(self._outcomes(y))
+
+    def _mass_at(self, y: FloatArray) -> FloatArray:
+        return np.zeros(len(y))
+
     def crps(self, y: ArrayLike) -> FloatArray:
         """Continuous ranked probability score, in units of y; lower is better.
 
@@ -219,14 +246,6 @@ class Distribution(ABC):
         if not isinstance(size, int | np.integer) or size < 0:
             raise ValueError(f"size must be a non-negative integer, got {size!r}; use such as 100")
         return self._drawn(rng, (int(size), len(self)))
-
-    def _average(self, members: Iterable[FloatArray]) -> FloatArray:
-        total = np.zeros(len(self))
-        with np.errstate(over="ignore"):  # too large a square is infinite
-            for weight, member in zip(self.weights, members, strict=True):
-                if weight > 0.0:
-                    total += weight * member
-        return total
 
     def _outcomes(self, y: ArrayLike) -> FloatArray:
         values = real("y", y)

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mvenet.distributions._checks import FloatArray
-from mvenet.distributions._interface import Distribution
-from mvenet.distributions._normal import NormalMixture
-from mvenet.distributions._special import erf, log_ndtr
+from mvenet.distributions._members import Members
+from mvenet.distributions._normal import NormalMixture, modes
+from mvenet.distributions._special import erf, log_ndtr, ndtr
 
 _SQRT_2 = math.sqrt(2.0)
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class LogNormalMixture(Distribution):
+class LogNormalMixture(Members):
     """Mixtures of log-normal predictions, for n rows of a positive target.
 
     The logarithm of y is a mixture of normals, ``Σ w_i N(log y; μ_i, s_i²)``: no quantile is
@@ -34,8 +34,9 @@ class LogNormalMixture(Distribution):
         Means of log y.
     log_stds : array-like of shape (n_members, n)
         Standard deviations of log y, positive.
-    weights : array-like of shape (n_members,), default=None
-        Non-negative weights, normalised to sum to 1. None weighs all members equally.
+    weights : array-like of shape (n_members,) or (n_members, n), default=None
+        Non-negative weights, the same for all rows or of each row, normalised to sum to 1. None
+        weighs all members equally.
     disagreement : array-like of shape (n,), default=None
         Variance of log y within the members that is known not to be noise, as of
         :class:`NormalMixture`.
@@ -78,7 +79,7 @@ class LogNormalMixture(Distribution):
 
     @property
     def weights(self) -> FloatArray:  # type: ignore[override]
-        """Weights of the members, shape (n_members,)."""
+        """Weights of the members, shape (n_members,) or (n_members, n)."""
         return self.logs.weights
 
     def _at(self, index: Any) -> Self:
@@ -119,6 +120,33 @@ class LogNormalMixture(Distribution):
     def _tail(self, y: FloatArray, sign: float) -> FloatArray:
         return self.logs._tail(_log(y), sign)
 
+    def _below(self, places: FloatArray) -> FloatArray:
+        return self.logs._below(_log(places))
+
+    def _partial(
+        self, low: float, high: float, origin: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Of each log-normal ``E[y^k; low < y < high] = exp(k μ + k² s²/2) (Φ(b_k) - Φ(a_k))``."""
+        low_log, high_log = (float(_log(np.float64(end))) for end in (low, high))
+        raw = []
+        for power in range(3):
+            members = []
+            for mean, std in zip(self.logs.means, self.logs.stds, strict=True):
+                below, above = (
+                    ndtr((end - mean) / std - power * std) if np.isfinite(end) else float(end > 0)
+                    for end in (low_log, high_log)
+                )
+                members.append(_exp(power * mean + 0.5 * power**2 * std**2) * (above - below))
+            raw.append(self._average(members))
+        mass, first, second = raw
+        return mass, first - origin * mass, second - 2.0 * origin * first + origin**2 * mass
+
+    def _modes(self) -> FloatArray:
+        """Of log y, each member with its density divided by y is a normal again, further down."""
+        means, variances = self.logs.means, self.logs.stds**2
+        log_weights = self.logs._log_weights() - means + 0.5 * variances
+        return _exp(modes(log_weights, means - variances, self.logs.stds))
+
     def _quantile(self, mass: float, sign: float) -> FloatArray:
         return np.exp(self.logs._quantile(mass, sign))
 
@@ -130,7 +158,7 @@ class LogNormalMixture(Distribution):
         ``b_ij = (μ_i - μ_j + s_i²) / √(s_i² + s_j²)``.
         """
         log_y, score = _log(y), np.zeros(len(self))
-        weighted = self.weights > 0.0  # zero times a member that is infinite is not zero
+        weighted = self.weights.reshape(len(self.weights), -1).any(axis=1)  # 0 · ∞ is not zero
         parts = (self.weights, self.logs.means, self.logs.stds)
         members = list(zip(*(part[weighted] for part in parts), strict=True))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -138,7 +166,7 @@ class LogNormalMixture(Distribution):
                 z = (log_y - log_mean) / std
                 a, log_E = z - std, log_mean + 0.5 * std**2
                 sign, lower = erf(a / _SQRT_2), np.exp(log_E + log_ndtr(a))
-                score += weight * y * erf(z / _SQRT_2)
+                score += np.where(weight > 0.0, weight * y * erf(z / _SQRT_2), 0.0)
                 for weight_j, log_mean_j, std_j in members:
                     both = np.hypot(std, std_j)
                     b = (log_mean - log_mean_j) / both + std * (std / both)
@@ -147,7 +175,9 @@ class LogNormalMixture(Distribution):
                     tails = 2.0 * (lower - np.exp(log_E + log_ndtr(-b)))
                     near = np.exp(log_E) * (sign + erf(b / _SQRT_2))
                     close = np.maximum(np.abs(a), np.abs(b)) < 1.0
-                    score -= weight * weight_j * np.where(close, near, tails)
+                    both_weights = weight * weight_j
+                    part = both_weights * np.where(close, near, tails)
+                    score -= np.where(both_weights > 0.0, part, 0.0)
         return np.where(np.isinf(y), np.inf, score)
 
     def _drawn(self, rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:

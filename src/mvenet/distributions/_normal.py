@@ -28,15 +28,16 @@ from mvenet.distributions._checks import (
     parameters,
     real,
 )
-from mvenet.distributions._interface import Distribution
+from mvenet.distributions._members import Members
 from mvenet.distributions._special import erf, ndtr
 
 _SQRT_2PI = math.sqrt(2.0 * math.pi)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+_UPHILL = 200  # steps at most towards a mode
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Normals(Distribution):
+class _Normals(Members):
     """A mixture of ``n_members`` normals for each of n rows; all that both classes share."""
 
     means: FloatArray
@@ -51,8 +52,9 @@ class _Normals(Distribution):
         # Not through the constructor: normalising the weights again could change their last bit.
         selected = object.__new__(type(self))
         means, stds = (frozen(a[:, index]) for a in (self.means, self.stds))
+        weights = self.weights if self.weights.ndim == 1 else frozen(self.weights[:, index])
         spread = None if self.disagreement is None else frozen(self.disagreement[index])
-        _Normals.__init__(selected, means, stds, self.weights, spread)
+        _Normals.__init__(selected, means, stds, weights, spread)
         return selected
 
     @property
@@ -92,7 +94,7 @@ class _Normals(Distribution):
         With ``A(m, s²) = E|N(m, s²)| = m (2Φ(m/s) - 1) + 2 s φ(m/s)``.
         """
         score = np.zeros(len(self))
-        members = list(zip(self.weights, self.means, self.stds, strict=True))
+        members = [m for m in zip(self.weights, self.means, self.stds, strict=True) if m[0].any()]
         for i, (weight, mean, std) in enumerate(members):
             score += weight * _mean_absolute(y - mean, std)
             score -= weight**2 * std / math.sqrt(math.pi)
@@ -105,10 +107,45 @@ class _Normals(Distribution):
         draws = rng.standard_normal(shape)
         rows = np.arange(len(self))
         # After the normal draws: a single member then gives the draws of a Normal.
-        member = rng.choice(len(self.weights), size=shape, p=self.weights)
+        if self.weights.ndim == 1:
+            member = rng.choice(len(self.weights), size=shape, p=self.weights)
+        else:
+            place, member = rng.random(shape), np.zeros(shape, dtype=np.int64)
+            for share in np.cumsum(self.weights, axis=0)[:-1]:
+                member += place >= share
         draws *= self.stds[member, rows]
         draws += self.means[member, rows]
         return draws
+
+    def _below(self, places: FloatArray) -> FloatArray:
+        return _engine.probabilities(
+            means=self.means,
+            stds=self.stds,
+            weights=self.weights.reshape(len(self.weights), -1),
+            places=places,
+        )
+
+    def _partial(
+        self, low: float, high: float, origin: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Of each normal ``Φ(b) - Φ(a)``, ``∫ (y - c)`` and ``∫ (y - c)²`` in between."""
+        mass, first, second = [], [], []
+        for mean, std in zip(self.means, self.stds, strict=True):
+            ends = [_at_end(end, mean, std) for end in (low, high)]
+            share = ends[1][0] - ends[0][0]
+            bell, reach = (ends[1][i] - ends[0][i] for i in (1, 2))
+            apart = mean - origin
+            mass.append(share)
+            first.append(apart * share - std * bell)
+            second.append((apart**2 + std**2) * share - 2 * apart * std * bell - std**2 * reach)
+        return self._average(mass), self._average(first), self._average(second)
+
+    def _log_weights(self) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return np.log(self.weights.reshape(len(self.weights), -1))
+
+    def _modes(self) -> FloatArray:
+        return modes(self._log_weights(), self.means, self.stds)
 
     def _tail(self, y: FloatArray, sign: float) -> FloatArray:
         members = zip(self.means, self.stds, strict=True)
@@ -121,7 +158,7 @@ class _Normals(Distribution):
         return _engine.quantiles(
             means=self.means,
             stds=self.stds,
-            weights=self.weights,
+            weights=self.weights.reshape(len(self.weights), -1),
             mass=mass,
             sign=sign,
             probit=NormalDist().inv_cdf(mass),
@@ -173,8 +210,9 @@ class NormalMixture(_Normals):
         Means, in units of y.
     stds : array-like of shape (n_members, n)
         Standard deviations (not variances), positive, in units of y.
-    weights : array-like of shape (n_members,), default=None
-        Non-negative weights, normalised to sum to 1. None weighs all members equally.
+    weights : array-like of shape (n_members,) or (n_members, n), default=None
+        Non-negative weights, the same for all rows or of each row, normalised to sum to 1. None
+        weighs all members equally.
     disagreement : array-like of shape (n,), default=None
         Variance within the members that is known not to be noise, such as that of the models whose
         average a member's mean is: it counts as epistemic instead of aleatoric. The distribution
@@ -208,11 +246,49 @@ class NormalMixture(_Normals):
             valid = np.isfinite(spread) & (spread >= 0.0)
             check("disagreement", spread, valid, "be finite and not negative", "pass variances")
             spread = frozen(spread)
-        shares = frozen(normalised(weights, len(mean)))
+        shares = frozen(normalised(weights, *mean.shape))
         super().__init__(frozen(mean), frozen(std), shares, spread)
 
     def __repr__(self) -> str:
         return f"NormalMixture(n_members={len(self.weights)}, n={len(self)})"
+
+
+def _at_end(
+    end: float, mean: FloatArray, std: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """``Φ(z)``, ``φ(z)`` and ``z φ(z)`` at the standardised end of a range, or their limits."""
+    if np.isinf(end):
+        zero = np.zeros_like(mean)
+        return np.full_like(mean, float(end > 0)), zero, zero
+    with np.errstate(over="ignore"):
+        z = (end - mean) / std
+        bell = np.exp(-0.5 * z**2) / _SQRT_2PI
+    return ndtr(z), bell, np.where(bell > 0.0, z * bell, 0.0)
+
+
+def modes(log_weights: FloatArray, means: FloatArray, stds: FloatArray) -> FloatArray:
+    """Where mixtures of normals, (m, n), are densest: from the densest mean uphill.
+
+    Each step goes to the average of the means, weighted by what the members contribute and by how
+    narrow they are; such a step never goes downhill.
+    """
+
+    def contributions(x: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore"):
+            logs: FloatArray = log_weights - 0.5 * ((x - means) / stds) ** 2 - np.log(stds)
+        return logs
+
+    heights = np.array([np.logaddexp.reduce(contributions(mean), axis=0) for mean in means])
+    x: FloatArray = means[heights.argmax(axis=0), np.arange(means.shape[1])]
+    for _ in range(_UPHILL):
+        logs = contributions(x) - 2.0 * np.log(stds)
+        shares = np.exp(logs - logs.max(axis=0))
+        # Relative to the place itself, so that a large mean costs no digits.
+        step = (shares * (means - x)).sum(axis=0) / shares.sum(axis=0)
+        x = x + step
+        if (np.abs(step) <= 1e-9 * stds.min(axis=0)).all():
+            break
+    return x
 
 
 def _mean_absolute(mean: FloatArray, std: FloatArray) -> FloatArray:

@@ -15,12 +15,15 @@ ESTIMATORS = {
 }
 PARTS = {
     "Architecture": "mvenet._models.architecture",
+    "Atoms": "mvenet._models.free_shape",
     "Composite": "mvenet._models.composite",
     "Ensemble": "mvenet._models.ensemble",
     "Forest": "mvenet._models.forest",
+    "FreeShape": "mvenet._models.free_shape",
     "GivenRegressor": "mvenet._models.means",
     "Linear": "mvenet._models.means",
     "LogColumns": "mvenet._models.gaussian_process",
+    "Marginal": "mvenet._models.free_shape",
     "MeanOfNoise": "mvenet._models.means",
     "NetworkMean": "mvenet._models.means",
     "Networks": "mvenet._models.networks",
@@ -29,6 +32,7 @@ PARTS = {
     "Range": "mvenet._models.seen",
     "Shape": "mvenet._models.mixture",
     "Steps": "mvenet._models.piecewise",
+    "TreeValues": "mvenet._models.free_shape",
 }
 HOMES = ESTIMATORS | PARTS
 # What an estimator is where only predictions are wanted: its own base class, which does them.

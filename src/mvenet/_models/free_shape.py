@@ -1,0 +1,169 @@
+"""Shapes that no normal around one mean has: values that rows like this one had, and atoms.
+
+Trees that are grown to the end name, each, the outcome of a training row that is much like the row
+in question; together they are draws from its distribution, with as many modes as that has. A normal
+of some width around each makes a density of them. The quantiles of all training rows, whatever the
+columns say, are another such list.
+
+How much each of these and of the noises weighs depends on the row: on how far its trees disagree.
+Where a training row is a near twin, they all name it; where no row is near, they name anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvenet._models.checks import check_array, check_fields, check_number, require, shape_of
+from mvenet._models.forest import Forest
+from mvenet._models.interface import Columns, Inputs, Sampler
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TreeValues:
+    """What each of some trees says of a row."""
+
+    forest: Forest
+
+    def __len__(self) -> int:
+        return len(self.forest.starts) - 1
+
+    def evaluate(self, inputs: Inputs) -> Array:
+        """The values for each row, of shape (k, n)."""
+        return self.forest.values(inputs.clipped, inputs.threads)
+
+    def check(self, columns: Columns) -> None:
+        """Raise an error if a fit cannot have made it."""
+        check_fields(self, TreeValues)
+        require(type(self.forest) is Forest, "something else stands in the place of Forest")
+        self.forest.check(columns)
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """Quantiles of the training rows' outcomes, the same for every row."""
+
+    values: Array
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def evaluate(self, inputs: Inputs) -> Array:
+        """The values for each row, of shape (k, n)."""
+        return np.repeat(self.values[:, None], len(inputs.plain), axis=1)
+
+    def check(self, columns: Columns) -> None:
+        """Raise an error if a fit cannot have made it."""
+        check_fields(self, Marginal)
+        count = shape_of(self.values, 1, "the values of a marginal distribution are no list")
+        require(count[0] > 0, "a marginal distribution has no values")
+        check_array(self.values, count, "values of a marginal distribution")
+
+
+@dataclass(frozen=True)
+class FreeShape:
+    """Lists of values, the widths of normals around them, and the weights of all components.
+
+    Attributes
+    ----------
+    samplers : tuple of Sampler
+        The first is what rows are told apart by: by the standard deviation of its values.
+    widths : tuple of ndarray of shape (w, 1) or (w, k)
+        Standard deviations of the normals around the values of each sampler: w of them for all of
+        its values, or for each of its k.
+    ends : ndarray of shape (bins - 1,)
+        Standard deviations of the first sampler's values between which rows share their weights.
+    weights : ndarray of shape (bins, components)
+        Of the noises' components, then of each sampler with each of its widths, in all one.
+    """
+
+    samplers: tuple[Sampler, ...]
+    widths: tuple[Array, ...]
+    ends: Array
+    weights: Array
+
+    @property
+    def count(self) -> int:
+        """Components besides the noises'."""
+        return sum(len(s) * len(w) for s, w in zip(self.samplers, self.widths, strict=True))
+
+    def components(self, inputs: Inputs, noises: int) -> tuple[Array, Array, Array]:
+        """Means (c, n) and widths (c,) of its components; weights of all, (noises + c, n)."""
+        values = [sampler.evaluate(inputs) for sampler in self.samplers]
+        shares = self.weights[self.bin_of(values[0])].T
+        means, widths, weights, at = [], [], [shares[:noises]], noises
+        for several, some in zip(values, self.widths, strict=True):
+            for width in some:
+                means.append(several)
+                widths.append(np.broadcast_to(width, len(several)))
+                weights.append(np.repeat(shares[at : at + 1] / len(several), len(several), axis=0))
+                at += 1
+        if not means:
+            return np.empty((0, len(shares.T))), np.empty(0), weights[0]
+        return np.concatenate(means), np.concatenate(widths), np.concatenate(weights)
+
+    def bin_of(self, values: Array) -> NDArray[np.int64]:
+        """Which rows of weights apply, by the values of the first sampler, (k, n)."""
+        return np.searchsorted(self.ends, spread(values), side="right")
+
+    def check(self, columns: Columns, noises: int) -> None:
+        """Raise an error if a fit cannot have made it."""
+        check_fields(self, FreeShape)
+        filled = type(self.samplers) is tuple and type(self.widths) is tuple and self.samplers
+        require(filled and len(self.samplers) == len(self.widths), "a free shape has no values")
+        for sampler, some in zip(self.samplers, self.widths, strict=True):
+            require(type(sampler) in SAMPLERS, "something else stands in the place of values")
+            sampler.check(columns)
+            count = shape_of(some, 2, "the widths of a free shape are no table")
+            require(count[1] in (1, len(sampler)), "a free shape has other values than widths")
+            check_array(some, count, "widths of a free shape", above=0.0)
+        bins = shape_of(self.ends, 1, "the bins of a free shape are no list")[0] + 1
+        check_array(self.ends, (bins - 1,), "ends of bins", least=0.0)
+        require((np.diff(self.ends) >= 0).all(), "bins end before they begin")
+        groups = noises + sum(len(some) for some in self.widths)
+        check_array(self.weights, (bins, groups), "weights of a free shape", least=0.0)
+        whole = np.abs(self.weights.sum(axis=1) - 1) < 1e-6
+        require(whole.all(), "the weights of a free shape are not one in all")
+
+
+SAMPLERS = (TreeValues, Marginal)
+
+
+def spread(values: Array) -> Array:
+    """Standard deviation of the values of each row, (n,); by one order, whatever the rows."""
+    total, squares = np.zeros(values.shape[1]), np.zeros(values.shape[1])
+    for value in values:
+        total += value - values[0]
+        squares += np.square(value - values[0])
+    centre = total / len(values)
+    return np.sqrt(np.maximum(squares / len(values) - np.square(centre), 0.0))
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """Values that have a probability of their own; see :class:`mvenet.distributions.WithAtoms`.
+
+    Values and cells are those of y, also where the model is one of its logarithm.
+    """
+
+    values: Array
+    cells: Array
+    resolution: float
+
+    def check(self) -> None:
+        """Raise an error if a fit cannot have made it."""
+        check_fields(self, Atoms)
+        count = shape_of(self.values, 1, "the atoms are no list")
+        require(count[0] > 0, "there are no atoms")
+        check_array(self.values, count, "atoms")
+        cells = shape_of(self.cells, 2, "the cells of atoms are no pairs")
+        require(cells == (*count, 2) and self.cells.dtype.str == "<f8", "atoms have other cells")
+        low, high = self.cells.T
+        require((low <= self.values).all() and (self.values <= high).all(), "an atom is outside")
+        require((low < high).all() and (low[1:] >= high[:-1]).all(), "cells of atoms overlap")
+        check_number(self.resolution, "resolution")
+        require(self.resolution > 0, "atoms have no resolution")

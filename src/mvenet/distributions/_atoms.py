@@ -1,0 +1,280 @@
+"""Distributions with atoms: values that have a probability of their own.
+
+Ratings, counts, a price of which many rows have the same, zero rain, a cap: a density knows none of
+them. Here each atom has a cell around it, from halfway to the value before to halfway to the next,
+and what a smooth distribution expects there is collected at the atom. All else stays as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+from numpy.typing import ArrayLike
+
+from mvenet.distributions._checks import FloatArray, check, check_shape, frozen, real
+from mvenet.distributions._interface import Distribution
+from mvenet.distributions._members import Members
+
+# Share of the smooth distribution that counts in ``logpdf``: a value that no row has had so far is
+# improbable, not impossible.
+UNSEEN = 1e-3
+_NODES, _SHARES = leggauss(16)
+# Ends of panels of such nodes, as shares of a piece of a cell: short ones where it begins, since an
+# open cell may be long.
+_PANELS = np.array([0.0, *np.exp2(np.arange(-15.0, 1.0))])
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class WithAtoms(Distribution):
+    """Predictive distributions of n rows, with probabilities at some values.
+
+    Parameters
+    ----------
+    smooth : NormalMixture or LogNormalMixture
+        What is expected before the values of each cell are collected at its atom.
+    atoms : array-like of shape (k,)
+        Values that have a probability of their own, in increasing order and units of y.
+    cells : array-like of shape (k, 2)
+        Where the cell of each atom begins and ends; the first may begin at minus infinity and the
+        last end at infinity. Cells do not overlap.
+    resolution : float
+        Width of the cell around y whose probability is told by ``logpdf``.
+
+    Examples
+    --------
+    >>> from mvenet.distributions import NormalMixture, WithAtoms
+    >>> smooth = NormalMixture(means=[[0.2, 2.0]], stds=[[1.0, 1.0]])
+    >>> dist = WithAtoms(smooth, atoms=[0.0], cells=[[-float("inf"), 0.1]], resolution=0.1)
+    >>> dist
+    WithAtoms(n_atoms=1, n=2)
+    >>> print(dist.pmf(0.0).round(3))
+    [0.46  0.029]
+    >>> print(dist.interval(0.9).round(2))
+    [[0.   1.84]
+     [0.36 3.64]]
+    """
+
+    smooth: Members
+    atoms: FloatArray
+    cells: FloatArray
+    resolution: float
+
+    def __init__(
+        self, smooth: Members, atoms: ArrayLike, cells: ArrayLike, resolution: float
+    ) -> None:
+        values, ends = real("atoms", atoms), real("cells", cells)
+        if not isinstance(smooth, Members):
+            raise TypeError(f"smooth must be a mixture, got {type(smooth).__name__}")
+        if values.ndim != 1 or not len(values):
+            raise ValueError(f"atoms must have shape (k,), got {values.shape}; name at least one")
+        check("atoms", values, np.isfinite(values), "be finite", "leave such values out")
+        check_shape("cells", ends, (len(values), 2), "pass two ends for each atom")
+        inside = (ends[:, 0] <= values) & (values <= ends[:, 1]) & (ends[:, 0] < ends[:, 1])
+        check("atoms", values, inside, "lie in their cells", "sort both")
+        check("cells", ends[1:, 0], ends[1:, 0] >= ends[:-1, 1], "not overlap", "sort them")
+        width = np.float64(resolution)
+        usable = np.atleast_1d(np.isfinite(width) & (width > 0))
+        check("resolution", np.atleast_1d(width), usable, "be positive", "use such as 0.01")
+        self._fill(smooth, frozen(values), frozen(ends), float(width))
+
+    def _fill(
+        self, smooth: Members, atoms: FloatArray, cells: FloatArray, resolution: float
+    ) -> None:
+        values = {"smooth": smooth, "atoms": atoms, "cells": cells, "resolution": resolution}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"WithAtoms(n_atoms={len(self.atoms)}, n={len(self)})"
+
+    def __len__(self) -> int:
+        return len(self.smooth)
+
+    def _at(self, index: Any) -> Self:
+        selected = object.__new__(type(self))
+        selected._fill(self.smooth[index], self.atoms, self.cells, self.resolution)
+        return selected
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether the cells leave nothing out: every outcome is an atom."""
+        low, high = self.cells[:, 0], self.cells[:, 1]
+        return bool(np.isinf(low[0]) and np.isinf(high[-1]) and (low[1:] == high[:-1]).all())
+
+    @property
+    def masses(self) -> FloatArray:
+        """Probability of each atom, of shape (k, n)."""
+        low, high = (self.smooth._below(np.ascontiguousarray(end)) for end in self.cells.T)
+        return np.maximum(high - low, 0.0)
+
+    @property
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation, each of shape (n,): for both less work than for each."""
+        mean, variance = self._moments()
+        return mean, np.sqrt(variance)
+
+    def _moments(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance."""
+        if self.everywhere:
+            masses = self.masses
+            masses = masses / masses.sum(axis=0)
+            mean = _sum(masses, self.atoms[:, None])
+            return mean, _sum(masses, np.square(self.atoms[:, None] - mean))
+        origin = self.smooth.mean
+        first, second = np.zeros(len(self)), np.square(self.smooth.std)
+        for atom, (low, high) in zip(self.atoms, self.cells, strict=True):
+            mass, one, two = self.smooth._partial(float(low), float(high), origin)
+            first += (atom - origin) * mass - one
+            second += np.square(atom - origin) * mass - two
+        return origin + first, np.maximum(second - np.square(first), 0.0)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of the predictive distribution, in units of y, shape (n,)."""
+        return self._moments()[0]
+
+    @property
+    def std(self) -> FloatArray:
+        """Standard deviation of the predictive distribution, in units of y, shape (n,)."""
+        return np.sqrt(self._moments()[1])
+
+    @property
+    def aleatoric(self) -> FloatArray:
+        """Variance that is noise, in units of y squared, shape (n,)."""
+        return self._moments()[1] - self.epistemic
+
+    @property
+    def epistemic(self) -> FloatArray:
+        """Variance that more data would remove, in units of y squared, shape (n,).
+
+        As large a part of the variance as of the smooth distribution's.
+        """
+        with np.errstate(invalid="ignore"):
+            part = self.smooth.epistemic / self.smooth.var
+        return np.nan_to_num(part) * self._moments()[1]
+
+    def _collected(self, y: FloatArray) -> FloatArray:
+        """Where an outcome of the smooth distribution ends up."""
+        cell = np.searchsorted(self.cells[:, 0], y, side="right") - 1
+        inside = (cell >= 0) & (y < self.cells[cell, 1])
+        return np.where(inside, self.atoms[cell], y)
+
+    def _place(self, y: FloatArray) -> FloatArray:
+        """Where the smooth distribution has as much below as this one up to and including y."""
+        cell = np.searchsorted(self.cells[:, 0], y, side="right") - 1
+        inside = (cell >= 0) & (y < self.cells[cell, 1])
+        end = np.where(y >= self.atoms[cell], self.cells[cell, 1], self.cells[cell, 0])
+        return np.where(inside, end, y)
+
+    def _tail(self, y: FloatArray, sign: float) -> FloatArray:
+        return self.smooth._tail(self._place(y), sign)
+
+    def _between(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Probability from above low to high, from the tail that is smaller."""
+        below = self._tail(high, 1.0) - self._tail(low, 1.0)
+        above = self._tail(low, -1.0) - self._tail(high, -1.0)
+        return np.maximum(np.where(self._tail(low, 1.0) > 0.5, above, below), 0.0)
+
+    def _mass_at(self, y: FloatArray) -> FloatArray:
+        cell = np.minimum(np.searchsorted(self.atoms, y), len(self.atoms) - 1)
+        low, high = self.cells[cell].T
+        below = self.smooth._tail(high, 1.0) - self.smooth._tail(low, 1.0)
+        above = self.smooth._tail(low, -1.0) - self.smooth._tail(high, -1.0)
+        mass = np.where(self.smooth._tail(low, 1.0) > 0.5, above, below)
+        return np.where(self.atoms[cell] == y, np.maximum(mass, 0.0), 0.0)
+
+    def _log_density(self, y: FloatArray) -> FloatArray:
+        """Logarithm of the probability of the cell of the width of the resolution, divided by it.
+
+        With ``UNSEEN`` of the smooth density.
+        """
+        half = 0.5 * self.resolution
+        with np.errstate(divide="ignore"):
+            seen = np.log(self._between(y - half, y + half) / self.resolution)
+        unseen = np.log(UNSEEN) + self.smooth._log_density(y)
+        return np.logaddexp(np.log1p(-UNSEEN) + seen, unseen)
+
+    def _quantile(self, mass: float, sign: float) -> FloatArray:
+        # Collecting keeps the order of outcomes, and so their quantiles.
+        return self._collected(self.smooth._quantile(mass, sign))
+
+    def _drawn(self, rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+        return self._collected(self.smooth._drawn(rng, shape))
+
+    def _modes(self) -> FloatArray:
+        """The atom, or the peak of the density outside the cells, whichever is more probable."""
+        masses = self.masses
+        best = masses.argmax(axis=0)
+        atom = self.atoms[best]
+        if self.everywhere:
+            return atom
+        peak = self.smooth._modes()
+        density = np.exp(self.smooth._log_density(peak)) * self.resolution
+        outside = self._collected(peak) == peak
+        return np.where(outside & (density > masses.max(axis=0)), peak, atom)
+
+    def _crps(self, y: FloatArray) -> FloatArray:
+        """``∫ (F(x) - 1{x ≥ y})² dx``: the smooth distribution's, corrected cell by cell.
+
+        Within a cell F has one step, and the integral is exact; that of the smooth F there is
+        computed by quadrature. Where cells leave nothing out it is not needed.
+        """
+        score = np.zeros(len(self)) if self.everywhere else self.smooth._crps(y)
+        for atom, (low, high) in zip(self.atoms, self.cells, strict=True):
+            below, above = (self._tail(np.full(len(self), end), 1.0) for end in (low, high))
+            score += _steps(below, above, float(atom), (low, high), y)
+            if not self.everywhere:
+                score -= self._smooth_part(float(low), float(high), y)
+        return score
+
+    def _smooth_part(self, low: float, high: float, y: FloatArray) -> FloatArray:
+        """``∫ (F(x) - 1{x ≥ y})² dx`` of the smooth distribution from low to high.
+
+        Of an open cell, from where there is something; beyond, as far as y, it is one.
+        """
+        from_, to = np.full(len(self), low), np.full(len(self), high)
+        total = np.zeros(len(self))
+        if np.isinf(low):
+            from_ = np.minimum(self.smooth._quantile(1e-12, 1.0), high)
+            total += np.maximum(np.minimum(from_, high) - y, 0.0)
+        if np.isinf(high):
+            to = np.maximum(self.smooth._quantile(1e-12, -1.0), low)
+            total += np.maximum(y - np.maximum(to, low), 0.0)
+        middle = np.clip(y, from_, to)
+        for begin, end, sign in ((middle, from_, 1.0), (middle, to, -1.0)):
+            for near, far in zip(_PANELS[:-1], _PANELS[1:], strict=True):
+                for node, share in zip(_NODES, _SHARES, strict=True):
+                    x = begin + (end - begin) * (near + (far - near) * 0.5 * (node + 1.0))
+                    width = 0.5 * (far - near) * np.abs(end - begin) * share
+                    total += width * np.square(self.smooth._tail(x, sign))
+        return total
+
+
+def _steps(
+    below: FloatArray, above: FloatArray, atom: float, cell: tuple[float, float], y: FloatArray
+) -> FloatArray:
+    """``∫ (F(x) - 1{x ≥ y})² dx`` over a cell in which F steps from below to above at the atom."""
+    low, high = cell
+    total = np.zeros(len(y))
+    for level, begin, end in ((below, low, atom), (above, atom, high)):
+        # Where a cell is open, F is zero or one there, and only what y leaves out counts.
+        before = np.clip(y, begin, end) - begin if np.isfinite(begin) else np.zeros(len(y))
+        after = end - np.clip(y, begin, end) if np.isfinite(end) else np.zeros(len(y))
+        if np.isinf(begin):
+            after = np.maximum(end - y, 0.0)
+        if np.isinf(end):
+            before = np.maximum(y - begin, 0.0)
+        total += np.square(level) * before + np.square(1.0 - level) * after
+    return total
+
+
+def _sum(shares: FloatArray, values: FloatArray) -> FloatArray:
+    """Over the first axis, in one order, whatever the number of rows."""
+    total = np.zeros(shares.shape[1])
+    for share, value in zip(shares, values, strict=True):
+        total += share * value
+    return total
