@@ -30,6 +30,7 @@ from mvenet._automatic import baselines, refit, stacking
 from mvenet._automatic.out_of_fold import OutOfFold
 from mvenet._estimators.base import described, fit_together
 from mvenet._models import mixture
+from mvenet._models.architecture import Architecture
 from mvenet._models.forest import Forest
 from mvenet._models.means import NetworkMean
 from mvenet._models.networks import Networks
@@ -37,7 +38,6 @@ from mvenet._models.piecewise import Piecewise
 from mvenet._models.seen import Range
 from mvenet._training.fleet import derived_seed
 from mvenet._training.plan import Plan, Table, planned_steps
-from mvenet.recipes import Architecture
 
 RNG = np.random.default_rng(0)
 

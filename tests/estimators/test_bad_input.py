@@ -26,9 +26,10 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, NotFit
 from sklearn.pipeline import make_pipeline
 
 from mvenet import AutoRegressor, CalibratedRegressor, MVERegressor, MVERegressorCV
+from mvenet._models.architecture import Architecture
 from mvenet._training import fleet
 from mvenet._utils.finite import NotFiniteError, check_finite
-from mvenet.recipes import Architecture, Stage, Training
+from mvenet.recipes import Stage, Training
 
 ONE_PAIR = FAST | {"strategy": "warmup", "reg_mean": [1e-3], "reg_var": [1e-3], "cv": 2}
 FRAMES = (pd.DataFrame, pl.DataFrame)
