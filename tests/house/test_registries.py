@@ -15,7 +15,7 @@ import reference
 
 from mvenet import AutoRegressor, MVERegressor, MVERegressorCV, _models, recipes
 from mvenet._automatic import baselines
-from mvenet._models.architecture import ACTIVATIONS
+from mvenet._models.architecture import ACTIVATIONS, Architecture
 from mvenet._training import fleet
 from mvenet._training.plan import Table
 from mvenet.onnx import _composite, _graph
@@ -84,7 +84,7 @@ def test_an_unknown_choice_is_an_error_in_the_engine_too(name):
         fleet.train(
             np.ones((9, 1)), np.arange(9.0), None, [(rows, rows[:0])],
             [fleet.Network((recipes.Stage(**stage),), 0)],
-            architecture=recipes.Architecture(**architecture),
+            architecture=Architecture(**architecture),
             training=recipes.Training(**training),
         )  # fmt: skip
 

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -330,17 +329,12 @@ def test_info_tells_without_building(model: MVERegressor, path: Path) -> None:
     assert info(path)["fingerprint"] == "of the scaled table"
 
 
-def test_a_hundred_networks_within_a_second(path: Path) -> None:
+def test_a_hundred_networks_are_a_few_arrays(path: Path) -> None:
     model = MVERegressor(strategy="warmup", n_members=100, epochs=3, warmup_epochs=3)
     model.fit(RNG.normal(size=(200, 13)), np.arange(200.0))
-    save(model, path)  # which imports skops
-    took = []
-    for _ in range(3):
-        start = time.process_time()  # whatever else the machine has to do
-        save(model, path)
-        load(path)
-        took.append(time.process_time() - start)
-    assert min(took) < 1
+    save(model, path)
+    with zipfile.ZipFile(path) as file:
+        assert len(file.namelist()) < 20  # as many for one network: an object each would take time
     assert path.stat().st_size < 1.1 * model.model_.networks.parameters.nbytes + 50_000
 
 
