@@ -102,9 +102,11 @@ def _judged(mean: Any, left: OutOfFold, folds: Folds, seed: int, threads: int) -
     def of_fold(train: fleet.Rows, test: fleet.Rows) -> tuple[Array, Array | None]:
         model = fitted(train)
         predicted = _checked(name, model.predict(table.X[test]), len(test))
-        if not isinstance(model, Forest):
-            return predicted, None
-        return predicted, model.thinned(TREE_VALUES).values(table.X[test])
+        if isinstance(model, Forest):
+            return predicted, model.thinned(TREE_VALUES).values(table.X[test])
+        if isinstance(model, GivenRegressor) and model.has_density:
+            return predicted, _quantiles(name, model, table.X[test])
+        return predicted, None
 
     def refit() -> Mean:
         with threadpool_limits(1):
@@ -125,6 +127,24 @@ def _checked(name: str, predicted: Any, n: int) -> Array:
         what = f"shape {values.shape}" if values.shape != (n,) else "values that are not finite"
         raise ValueError(
             f"candidates: {name} predicts {what} for {n} rows: it must give one finite number each."
+        )
+    return values
+
+
+def _quantiles(name: str, model: GivenRegressor, X: NDArray[Any]) -> Array:
+    """Quantiles of the distribution that a regressor of the user's predicts, checked."""
+    try:
+        values = model.quantiles(X)
+    except Exception as error:  # whatever somebody else's estimator raises, or gives
+        raise ValueError(
+            f"candidates: the distribution that {name} predicts is of no use ({error}): mend it, "
+            "or give a regressor without predict_dist and return_std."
+        ) from error
+    if values.shape[1:] != (len(X),) or not np.isfinite(values).all():
+        raise ValueError(
+            f"candidates: the distribution that {name} predicts has quantiles of shape "
+            f"{values.shape} for {len(X)} rows, or some that are not finite: mend it, or give a "
+            "regressor without predict_dist and return_std."
         )
     return values
 

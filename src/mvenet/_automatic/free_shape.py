@@ -7,15 +7,16 @@
    distribution of all rows are mixed by expectation-maximisation, as in
    :mod:`mvenet._automatic.stacking`: first for all rows, then for rows whose trees agree or
    disagree about as much, drawn towards the weights of all.
-3. A share is earned. Without a gain in log-likelihood of two standard errors the mixture stays as it
-   was; and a likelihood that rises at the cost of the CRPS, as spikes at single values do, takes as
-   large a step towards the new weights as the CRPS allows, or none.
+3. A share is earned. Without a gain in log-likelihood of two standard errors the mixture stays as
+   it was. A likelihood may rise at the cost of the CRPS, as by spikes at single values: the step
+   towards the new weights is as large as the CRPS allows, or none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,16 +40,26 @@ from mvenet._automatic.constants import (
     ROWS_SCORED,
     SMALLEST_WEIGHT,
     STEPS_ALLOWED,
+    TREE_VALUES,
     WIDTHS,
 )
 from mvenet._automatic.out_of_fold import Candidate, OutOfFold, Prediction, typical_std
 from mvenet._models.forest import Forest
-from mvenet._models.free_shape import Atoms, FreeShape, Marginal, TreeValues, spread
+from mvenet._models.free_shape import (
+    Atoms,
+    FreeShape,
+    GivenQuantiles,
+    Marginal,
+    TreeValues,
+    spread,
+)
+from mvenet._models.interface import Sampler
 from mvenet._models.mixture import MULTIPLES
 from mvenet._training import fleet
 from mvenet.distributions import LogNormalMixture, NormalMixture, WithAtoms
 
 Array = NDArray[np.float64]
+Bounds = tuple[float | None, float | None]
 _FINEST = 1e-3  # standard deviations of y: cells of outcomes are at least so wide
 _TAILS = 0.5  # standard deviations of y beyond its range in which a CRPS is counted, too
 
@@ -61,7 +72,8 @@ class Found:
     ----------
     atoms : Atoms or None
     widths : tuple of ndarray, or None
-        Of normals around the trees' values, and around the quantiles of y.
+        Of normals around the values of each candidate that names some, and around the quantiles of
+        y; None if the shape is not free.
     ends, weights : ndarray, or None
         As of :class:`~mvenet._models.free_shape.FreeShape`.
     marginal : ndarray
@@ -73,7 +85,7 @@ class Found:
     """
 
     atoms: Atoms | None
-    widths: tuple[Array, Array] | None
+    widths: tuple[Array, ...] | None
     ends: Array | None
     weights: Array | None
     marginal: Array
@@ -88,23 +100,34 @@ class Found:
         count = sum(len(some) for some in self.widths)
         return float(self.weights[:, -count:].sum(axis=1).mean())
 
-    def shape(self, forest: Forest, trees: int) -> FreeShape | None:
-        """The free shape of a model whose trees are these."""
+    def shape(self, fitted: Sequence[Callable[[], Any]]) -> FreeShape | None:
+        """The free shape of a model, from the candidates that name values, fitted to all rows."""
         if self.widths is None or self.ends is None or self.weights is None:
             return None
-        around_trees, around_all = self.widths
-        values = TreeValues(forest.thinned(trees))  # also if only bins are made by them
-        if not len(around_all):
-            return FreeShape((values,), (around_trees,), self.ends, self.weights)
-        samplers = (values, Marginal(self.marginal))
-        return FreeShape(samplers, self.widths, self.ends, self.weights)
+        samplers, widths = list[Sampler](), list[Array]()
+        for number, (model, some) in enumerate(zip(fitted, self.widths, strict=False)):
+            if number == 0 or len(some):  # bins are made by the first, whatever it weighs
+                samplers.append(sampler(model()))
+                widths.append(some)
+        if len(self.widths[-1]):
+            samplers.append(Marginal(self.marginal))
+            widths.append(self.widths[-1])
+        return FreeShape(tuple(samplers), tuple(widths), self.ends, self.weights)
+
+
+def sampler(model: Any) -> Sampler:
+    """What names values, of a model that was fitted to all rows."""
+    if isinstance(model, Forest):
+        return TreeValues(model.thinned(TREE_VALUES))
+    return GivenQuantiles(model)
 
 
 @dataclass(frozen=True)
 class _Components:
-    """The components of some rows: those of the noises, and values with normals around them.
+    """The components of some rows: those of the noises, and normals around values.
 
-    ``group`` says which weight a component has, ``equal`` how many share it.
+    Those around the values of one candidate, with one width, are a group: they share a weight.
+    ``equal`` says how many components are in the group of each.
     """
 
     means: Array  # (c, n)
@@ -112,62 +135,152 @@ class _Components:
     group: NDArray[np.int64]  # (c,)
     equal: Array
 
+    @staticmethod
+    def of(
+        noises: Sequence[Candidate],
+        rows: NDArray[np.int64],
+        named: Sequence[Array],
+        widths: Sequence[Array],
+    ) -> _Components:
+        """All that may be mixed, out of fold; ``named`` are values, each of shape (k, n)."""
+        means, stds = list[Array](), list[Array]()
+        for candidate in noises:
+            assert candidate.shape is not None
+            assert candidate.log_std is not None
+            assert candidate.weights is not None
+            std = np.exp(candidate.shape.applied(candidate.log_std[rows]))
+            for multiple in MULTIPLES[candidate.weights > 0]:
+                means.append(candidate.mean[rows][None])
+                stds.append((multiple * std)[None])
+        for values, some in zip(named, widths, strict=True):
+            for width in some:
+                means.append(values)
+                wide = np.broadcast_to(width, len(values))[:, None]
+                stds.append(np.repeat(wide, len(rows), axis=1))
+        counts = [len(several) for several in means]
+        group = np.repeat(np.arange(len(counts)), counts)
+        equal = np.repeat(np.array(counts, dtype=np.float64), counts)
+        return _Components(np.concatenate(means), np.concatenate(stds), group, equal)
+
+    @property
+    def groups(self) -> int:
+        """How many there are."""
+        return int(self.group[-1]) + 1
+
     def weights(self, shares: Array) -> Array:
-        """Of the components, (c, n), from those of the groups, (groups, n)."""
-        return shares[self.group] / self.equal[:, None]
+        """Of the components, (c, n), from those of the groups, (groups, n) or (groups, 1)."""
+        wide = np.broadcast_to(shares, (len(shares), self.means.shape[1]))
+        return wide[self.group] / self.equal[:, None]
 
     def rows(self, some: NDArray[np.int64]) -> _Components:
+        """The same of some rows."""
         return replace(self, means=self.means[:, some], stds=self.stds[:, some])
 
 
-def fit(left: OutOfFold, noises: Sequence[Candidate], trees: Candidate, entropy: Any) -> Found:
-    """Find atoms and free shapes; the weights of noises become those of the first bin's groups."""
-    rows = left.rows
-    y = left.table.y[rows]
-    outcome = np.exp(y) if left.log else y
-    assert trees.values is not None
-    values = trees.values[:, rows]
-    marginal = np.quantile(y, (np.arange(MARGINAL_VALUES) + 0.5) / MARGINAL_VALUES)
-    step = resolution(outcome)
-    cell = max(step, _FINEST * float(outcome.std()))
-    parts, widths = _components(noises, rows, values, marginal, float(y.std()), 0.5 * cell)
-    own = np.concatenate([c.weights[c.weights > 0] for c in noises if c.weights is not None])
-    groups = len(own) + sum(len(some) for some in widths)
-    start = np.zeros(groups)
-    start[: len(own)] = own / own.sum()
+def fit(
+    left: OutOfFold,
+    noises: Sequence[Candidate],
+    naming: Sequence[Candidate],
+    entropy: Any,
+    factor: float = 1.0,
+    scoring: str = "log",
+    bounds: Bounds = (None, None),
+) -> Found:
+    """Find atoms and free shapes, from the noises of a mixture and candidates that name values.
+
+    ``factor`` is the typical error that is expected of the noises' means once they are trained on
+    all rows, as a share of that out of fold; values are not expected to gain by that.
+    """
+    rows, entries = left.rows, left.table.y[left.rows]
+    y = np.exp(entries) if left.log else entries
+    values = [c.values[:, rows] for c in naming if c.values is not None]
+    marginal = np.quantile(entries, (np.arange(MARGINAL_VALUES) + 0.5) / MARGINAL_VALUES)
+    step, spread_of_y = resolution(y), float(y.std())
+    cell = max(step, _FINEST * spread_of_y) or 1.0
+    widths = _widths(entries, marginal, 0.0 if left.log else 0.5 * cell, len(values))
+    named = [*values, np.repeat(marginal[:, None], len(rows), axis=1)]
+    parts = _Components.of(noises, rows, named, widths)
+    start = _start(noises, parts.groups)
 
     rng = np.random.default_rng(fleet.derived_seed(entropy, 3, 0, 0))
     few = np.sort(rng.permutation(len(rows))[:MOST_ROWS_MIXED])
-    scored = _Scored(left, parts, outcome, np.sort(rng.permutation(len(rows))[:ROWS_SCORED]))
-    atoms = atoms_of(outcome, cell)
-    before = scored.crps(start[:, None], None)
-    if atoms is not None:
-        collected = scored.crps(start[:, None], atoms)
-        atoms, before = (atoms, collected) if collected <= before else (None, before)
-    densities = _densities(left, parts.rows(few), outcome[few], atoms, cell, groups)
-    weight = left.weight[few]
-    prior = np.where(np.arange(groups) < len(own), start, FREE_PRIOR)
-    shares = _expectation_maximisation(densities, weight, prior, PRIOR_ROWS)
-    ends, by_bin = _by_bins(densities, weight, shares, values[:, few])
+    scored = _Scored(left, parts, y, np.sort(rng.permutation(len(rows))[:ROWS_SCORED]))
+    atoms = _worth(atoms_of(y, cell), scored, start)
+    atoms = _bounded(atoms, y, bounds, cell)
+    signal = spread(values[0]) if values else np.zeros(len(rows))
+    mixed = _Mixed(
+        _densities(parts.rows(few), y[few], atoms, cell, left.log), left.weight[few], signal[few]
+    )
+    ends = mixed.ends if scoring == "log" else np.empty(0)
+    bins = np.searchsorted(ends, signal, side="right")
+    half = rng.permutation(len(rows)) % 2
 
-    chosen: Array | None = None
-    bins = np.searchsorted(ends, spread(values), side="right")
-    gain = np.log((by_bin[bins[few]].T * densities).sum(axis=0)) - np.log(start @ densities)
-    mean = float(np.average(gain, weights=weight))
-    error = float(np.sqrt(np.average((gain - mean) ** 2, weights=weight) / len(gain)))
-    if mean > BETTER_BY * error:
-        for allowed in STEPS_ALLOWED:
-            tried = (1.0 - allowed) * start + allowed * by_bin
-            if scored.crps(tried[bins[scored.rows]].T, atoms) <= before:
-                chosen = tried
-                break
-    if chosen is None:
+    def weights_of(used: NDArray[np.bool_]) -> Array:
+        if scoring == "log":
+            return mixed.shares(start, used[few])
+        return scored.shares(start, atoms, used[scored.rows])
+
+    # A half of the rows judges weights that the other half has made.
+    other = np.stack([weights_of(half == 1), weights_of(half == 0)])[half, bins]
+    chosen = None
+    if scoring == "crps" or mixed.earned(other[few].T, start):
+        allowed = _allowed(other[scored.rows].T, start, scored, atoms, factor)
+        chosen = (1.0 - allowed) * start + allowed * weights_of(half >= 0) if allowed else None
+
+    def unchanged() -> Found:
         predicted = _predicted(left, parts, start[:, None], atoms)
         return Found(atoms, None, None, None, marginal, predicted, step)
-    chosen, widths = _kept(chosen, widths, len(own))
-    parts, _ = _components(noises, rows, values, marginal, float(y.std()), 0.5 * cell, widths)
+
+    if chosen is None or not values:
+        return unchanged()
+    chosen, widths = _kept(chosen, widths, int((start > 0).sum()))
+    if not any(len(some) for some in widths):
+        return unchanged()
+    parts = _Components.of(noises, rows, named, widths)
     predicted = _predicted(left, parts, chosen[bins].T, atoms)
     return Found(atoms, widths, ends, chosen, marginal, predicted, step)
+
+
+def _start(noises: Sequence[Candidate], groups: int) -> Array:
+    """Weights of the mixture as it was: those of the noises' components, none of the rest."""
+    own = np.concatenate([c.weights[c.weights > 0] for c in noises if c.weights is not None])
+    start = np.zeros(groups)
+    start[: len(own)] = own / own.sum()
+    return start
+
+
+def _widths(entries: Array, marginal: Array, least: float, candidates: int) -> tuple[Array, ...]:
+    """Of normals around the values of each candidate, (w, 1), and around quantiles of y, (1, k)."""
+    least = max(least, 1e-9 * float(np.abs(entries).max()), float(np.finfo(np.float64).tiny))
+    around = np.unique(np.maximum(WIDTHS * float(entries.std()), least))[:, None]
+    # As wide as quantiles are apart: where many rows share a value, there is no gap to fill.
+    return *(around for _ in range(candidates)), np.maximum(np.gradient(marginal), least)[None]
+
+
+def _worth(atoms: Atoms | None, scored: _Scored, start: Array) -> Atoms | None:
+    """The atoms, if the CRPS is no worse with them."""
+    if atoms is None:
+        return None
+    with_them, without = (scored.crps(start[:, None], some) for some in (atoms, None))
+    return atoms if with_them <= without else None
+
+
+def _allowed(
+    shares: Array, start: Array, scored: _Scored, atoms: Atoms | None, factor: float
+) -> float:
+    """The longest step towards new weights, (groups, n), that does not cost CRPS; zero is none.
+
+    Noises gain by the last training, on all rows, and values do not: with a share s of values, the
+    CRPS then is expected to be ``1 - (1 - s) (1 - factor)`` times as large as out of fold.
+    """
+    before = factor * scored.crps(start[:, None], atoms)
+    for allowed in STEPS_ALLOWED:
+        tried = (1.0 - allowed) * start[:, None] + allowed * shares
+        free = float(tried[start == 0].sum(axis=0).mean())
+        after = (1.0 - (1.0 - free) * (1.0 - factor)) * scored.crps(tried, atoms)
+        if after <= before:
+            return allowed
+    return 0.0
 
 
 def resolution(y: Array) -> float:
@@ -191,113 +304,109 @@ def atoms_of(y: Array, cell: float) -> Atoms | None:
     return Atoms(values[many], cells[many], cell)
 
 
-def _components(
-    noises: Sequence[Candidate],
-    rows: NDArray[np.int64],
-    values: Array,
-    marginal: Array,
-    spread_of_y: float,
-    least: float,
-    widths: tuple[Array, Array] | None = None,
-) -> tuple[_Components, tuple[Array, Array]]:
-    """All that may be mixed, out of fold, and the widths of normals around values."""
-    means, stds, counts = list[Array](), list[Array](), list[int]()
-    for candidate in noises:
-        assert candidate.shape is not None
-        assert candidate.log_std is not None
-        assert candidate.weights is not None
-        std = np.exp(candidate.shape.applied(candidate.log_std[rows]))
-        for multiple in MULTIPLES[candidate.weights > 0]:
-            means.append(candidate.mean[rows][None])
-            stds.append((multiple * std)[None])
-            counts.append(1)
-    if widths is None:
-        some = np.unique(np.maximum(WIDTHS * spread_of_y, least))
-        # As wide as quantiles are apart: where many rows share a value, there is no gap to fill.
-        widths = some[:, None], np.maximum(np.gradient(marginal), least)[None]
-    everywhere = np.repeat(marginal[:, None], len(rows), axis=1)
-    for several, some in zip((values, everywhere), widths, strict=True):
-        for width in some:
-            means.append(several)
-            stds.append(np.repeat(np.broadcast_to(width, len(several))[:, None], len(rows), axis=1))
-            counts.append(len(several))
-    group = np.repeat(np.arange(len(counts)), counts)
-    equal = np.repeat(np.array(counts, dtype=np.float64), counts)
-    return _Components(np.concatenate(means), np.concatenate(stds), group, equal), widths
+def _bounded(atoms: Atoms | None, y: Array, bounds: Bounds, cell: float) -> Atoms | None:
+    """Atoms, with those at the ends that the user knows: all beyond is collected there."""
+    for end, value in enumerate(bounds):
+        if value is None or (atoms is not None and value in atoms.values):
+            continue
+        values = np.empty(0) if atoms is None else atoms.values
+        cells = np.empty((0, 2)) if atoms is None else atoms.cells.copy()
+        beyond = [-np.inf, value] if end == 0 else [value, np.inf]
+        if len(cells):  # the outermost atom's cell ends at the bound
+            cells[-end, end] = value if np.isinf(cells[-end, end]) else cells[-end, end]
+        at = 0 if end == 0 else len(values)
+        atoms = Atoms(np.insert(values, at, value), np.insert(cells, at, beyond, axis=0), cell)
+    return atoms
 
 
-def _densities(
-    left: OutOfFold, parts: _Components, y: Array, atoms: Atoms | None, cell: float, groups: int
-) -> Array:
+def _densities(parts: _Components, y: Array, atoms: Atoms | None, cell: float, log: bool) -> Array:
     """Of each group at y, (groups, n): the probability of a cell around y, divided by its width.
 
     That of an atom is its own; others are as wide as the resolution.
     """
-    low, high = y - 0.5 * cell, y + 0.5 * cell
+    low, high, middle = y - 0.5 * cell, y + 0.5 * cell, y
     if atoms is not None:
         at = np.minimum(np.searchsorted(atoms.values, y), len(atoms.values) - 1)
         own = atoms.values[at] == y
         low = np.where(own, atoms.cells[at, 0], low)
         high = np.where(own, atoms.cells[at, 1], high)
-    if left.log:
-        with np.errstate(divide="ignore"):
-            low, high = (np.log(np.maximum(end, 0.0)) for end in (low, high))
+    if log:
+        low, high, middle = (_log(part) for part in (low, high, middle))
     from scipy.special import ndtr
 
-    found = np.zeros((groups, len(y)))
+    found = np.zeros((parts.groups, len(y)))
     for mean, std, group, equal in zip(
         parts.means, parts.stds, parts.group, parts.equal, strict=True
     ):
         # From the side on which both are small: a difference of ones has no digits.
-        side = np.where(mean < y if not left.log else mean < np.log(y), -1.0, 1.0)
+        side = np.where(mean < middle, -1.0, 1.0)
         mass = ndtr(side * (high - mean) / std) - ndtr(side * (low - mean) / std)
         found[group] += side * mass / equal
     return np.maximum(found / cell, 1e-300)
 
 
-def _expectation_maximisation(
-    densities: Array, weight: Array, prior: Array, prior_rows: float
-) -> Array:
-    scaled = densities / densities.max(axis=0)
-    rows = len(weight) * weight / weight.sum()
-    prior = prior / prior.sum()
-    shares = prior
-    for _ in range(ITERATIONS):
-        shares = shares * (scaled @ (rows / (shares @ scaled))) + prior_rows * prior
-        shares = shares / shares.sum()
-    return shares
+def _log(y: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        found: Array = np.log(np.maximum(y, 0.0))
+    return found
 
 
-def _by_bins(densities: Array, weight: Array, shares: Array, values: Array) -> tuple[Array, Array]:
-    """Weights for rows whose trees disagree about as much, (bins, groups), and the bins' ends."""
-    signal = spread(values)
-    bins = int(np.clip(len(signal) // ROWS_OF_A_BIN, 1, MOST_BINS))
-    ends = np.unique(np.quantile(signal, np.arange(1, bins) / bins))
-    member = np.searchsorted(ends, signal, side="right")
-    found = []
-    for number in range(len(ends) + 1):
-        rows = np.flatnonzero(member == number)
-        some = shares
-        if len(rows):
-            some = _expectation_maximisation(
-                densities[:, rows], weight[rows], shares, BIN_PRIOR_ROWS
-            )
-        found.append(some)
-    return ends, np.array(found)
+@dataclass(frozen=True)
+class _Mixed:
+    """Densities of groups at rows left out, (groups, n), and how far the rows' trees disagree."""
+
+    densities: Array
+    weight: Array
+    signal: Array
+
+    @cached_property
+    def ends(self) -> Array:
+        """Where bins of about as many rows end."""
+        bins = int(np.clip(len(self.signal) // ROWS_OF_A_BIN, 1, MOST_BINS))
+        return np.unique(np.quantile(self.signal, np.arange(1, bins) / bins))
+
+    def shares(self, start: Array, used: NDArray[np.bool_]) -> Array:
+        """Weights that make some of the rows likely, (bins, groups)."""
+        prior = np.where(start > 0, start, FREE_PRIOR)
+        every = self._maximised(np.flatnonzero(used), prior, PRIOR_ROWS)
+        member = np.searchsorted(self.ends, self.signal, side="right")
+        found = [
+            self._maximised(np.flatnonzero(used & (member == number)), every, BIN_PRIOR_ROWS)
+            for number in range(len(self.ends) + 1)
+        ]
+        return np.array(found)
+
+    def _maximised(self, rows: Any, prior: Array, prior_rows: float) -> Array:
+        """Weights by expectation-maximisation on some rows, drawn towards a prior."""
+        densities, weight = self.densities[:, rows], self.weight[rows]
+        shares: Array = prior / prior.sum()
+        prior = shares
+        if not len(weight):
+            return shares
+        scaled, counts = densities / densities.max(axis=0), len(weight) * weight / weight.sum()
+        for _ in range(ITERATIONS):
+            shares = shares * (scaled @ (counts / (shares @ scaled))) + prior_rows * prior
+            shares = shares / shares.sum()
+        return shares
+
+    def earned(self, shares: Array, start: Array) -> bool:
+        """Whether weights of each row, (groups, n), make it likelier, by two standard errors."""
+        gain = np.log((shares * self.densities).sum(axis=0)) - np.log(start @ self.densities)
+        mean = float(np.average(gain, weights=self.weight))
+        error = float(np.sqrt(np.average((gain - mean) ** 2, weights=self.weight) / len(gain)))
+        return mean > BETTER_BY * error
 
 
 def _kept(
-    weights: Array, widths: tuple[Array, Array], noises: int
-) -> tuple[Array, tuple[Array, Array]]:
+    weights: Array, widths: tuple[Array, ...], noises: int
+) -> tuple[Array, tuple[Array, ...]]:
     """Without widths that weigh next to nothing: each costs as much as any other."""
-    whole = np.arange(weights.shape[1]) < noises
-    keep = whole | (weights.max(axis=0) >= 5.0 * SMALLEST_WEIGHT)
-    at, kept = noises, list[Array]()
-    for some in widths:
-        kept.append(some[keep[at : at + len(some)]])
-        at += len(some)
+    keep = weights.max(axis=0) >= 5.0 * SMALLEST_WEIGHT
+    keep[:noises] = True
+    parts = np.split(keep[noises:], np.cumsum([len(some) for some in widths])[:-1])
     weights = np.ascontiguousarray(weights[:, keep])
-    return weights / weights.sum(axis=1, keepdims=True), (kept[0], kept[1])
+    kept = tuple(some[part] for some, part in zip(widths, parts, strict=True))
+    return weights / weights.sum(axis=1, keepdims=True), kept
 
 
 class _Scored:
@@ -312,29 +421,60 @@ class _Scored:
         low = max(float(y.min()) - beyond, 0.0) if left.log else float(y.min()) - beyond
         even = np.linspace(low, float(y.max()) + beyond, 100)
         self.ends = np.unique(np.concatenate([np.quantile(y, np.linspace(0, 1, 150)), even]))
+        self._middle = 0.5 * (self.ends[1:] + self.ends[:-1])
 
     def crps(self, shares: Array, atoms: Atoms | None) -> float:
         """Mean over the rows, by weights of the groups, (groups, n) or (groups, 1)."""
-        middle = 0.5 * (self.ends[1:] + self.ends[:-1])
-        places = middle
+        off = np.square(self._below(self.parts.weights(shares), atoms) - self._outcomes())
+        return float(np.average(np.diff(self.ends) @ off, weights=self.weight))
+
+    def shares(self, start: Array, atoms: Atoms | None, used: NDArray[np.bool_]) -> Array:
+        """Weights of the groups, (1, groups), of least CRPS on some rows, drawn to the start.
+
+        The CRPS is a square in the weights: least squares with weights that are not negative.
+        """
+        from scipy.optimize import nnls
+
+        outcomes, root = self._outcomes(), np.sqrt(np.diff(self.ends))[:, None]
+        each = np.sqrt(used * self.weight / (used @ self.weight))
+        design = []
+        for number in range(len(start)):
+            only = (np.arange(len(start)) == number)[:, None].astype(np.float64)
+            below = self._below(self.parts.weights(only), atoms)
+            design.append(((below - outcomes) * root * each).ravel())
+        # Normal equations: a hundred weights at most, and a quarter of a million squares.
+        table = np.array(design)
+        gram = table @ table.T
+        scale = float(np.trace(gram)) / len(gram) or 1.0
+        pull = PRIOR_ROWS / len(self.y)
+        certain = 100.0 * np.ones((1, len(start)))  # the weights sum to one
+        factor = np.linalg.cholesky(gram / scale + 1e-9 * np.eye(len(gram))).T
+        stacked = np.vstack([factor, np.sqrt(pull) * np.eye(len(gram)), certain])
+        wanted = np.concatenate([np.zeros(len(gram)), np.sqrt(pull) * start, [100.0]])
+        found = nnls(stacked, wanted)[0]
+        shares: Array = found / found.sum()
+        return shares[None]
+
+    def _outcomes(self) -> Array:
+        """Whether the outcome of each row is at most each threshold, (thresholds, n)."""
+        return (self.y <= self._middle[:, None]).astype(np.float64)
+
+    def _below(self, weights: Array, atoms: Atoms | None) -> Array:
+        """Probability up to each threshold, (thresholds, n), by weights of the components."""
+        places = self._middle
         if atoms is not None:
-            cell = np.searchsorted(atoms.cells[:, 0], middle, side="right") - 1
-            inside = (cell >= 0) & (middle < atoms.cells[cell, 1])
-            end = np.where(middle >= atoms.values[cell], atoms.cells[cell, 1], atoms.cells[cell, 0])
-            places = np.where(inside, end, middle)
-        if self.log:
-            with np.errstate(divide="ignore"):
-                places = np.log(np.maximum(places, 0.0))
-        weights = self.parts.weights(np.broadcast_to(shares, (len(shares), len(self.y))))
+            cell = np.searchsorted(atoms.cells[:, 0], places, side="right") - 1
+            inside = (cell >= 0) & (places < atoms.cells[cell, 1])
+            end = (places >= atoms.values[cell]).astype(np.int64)
+            places = np.where(inside, atoms.cells[cell, end], places)
         used = weights.any(axis=1)
-        below = _engine.probabilities(
+        found: Array = _engine.probabilities(
             means=self.parts.means[used],
             stds=self.parts.stds[used],
             weights=np.ascontiguousarray(weights[used]),
-            places=places,
+            places=_log(places) if self.log else places,
         )
-        off = np.square(below - (self.y <= middle[:, None]))
-        return float(np.average(np.diff(self.ends) @ off, weights=self.weight))
+        return found
 
 
 def _predicted(
@@ -342,7 +482,7 @@ def _predicted(
 ) -> Prediction:
     """What the mixture predicts out of fold."""
     y = left.table.y[left.rows]
-    weights = parts.weights(np.broadcast_to(shares, (len(shares), len(y))))
+    weights = parts.weights(shares)
     used = weights.any(axis=1)
     kind = LogNormalMixture if left.log else NormalMixture
     smooth = kind(parts.means[used], parts.stds[used], weights[used])
@@ -350,8 +490,10 @@ def _predicted(
     if atoms is not None:
         dist = WithAtoms(smooth, atoms.values, atoms.cells, atoms.resolution)
     typical = typical_std(smooth.logs if isinstance(smooth, LogNormalMixture) else smooth)
-    everywhere = (
-        left.everywhere(part)
-        for part in (dist.mean, dist.std, dist.logpdf(np.exp(y) if left.log else y))
+    outcome = np.exp(y) if left.log else y
+    return Prediction(
+        left.everywhere(dist.mean),
+        left.everywhere(dist.std),
+        left.everywhere(dist.logpdf(outcome)),
+        typical,
     )
-    return Prediction(*everywhere, typical)

@@ -46,6 +46,10 @@ class SearchPlan(Plan):
         Means that are not networks.
     unit : float
         What y was divided by.
+    scoring : {"log", "crps"}
+        By what the mixture is fitted.
+    bounds : tuple of two floats or None
+        Ends of y that the user knows, in this unit.
     """
 
     effort: Effort
@@ -56,6 +60,8 @@ class SearchPlan(Plan):
     entropy: Any
     others: tuple[Any, ...]
     unit: float
+    scoring: str = "log"
+    bounds: tuple[float | None, float | None] = (None, None)
 
     def asked(
         self, kinds: Sequence[NetworkKind], log: bool, folds: Folds | None = None
@@ -162,6 +168,33 @@ def on_scale(table: Table, log: bool) -> Table:
     return replace(table, y=y)
 
 
+def checked_bounds(bounds: Any, y: Array) -> tuple[float | None, float | None]:
+    """The ends of y that the user knows, each None or a number that no row is beyond."""
+    if bounds is None:
+        return None, None
+    try:
+        low, high = (None if end is None else float(end) for end in bounds)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"bounds must be two numbers, of which one may be None, got {bounds!r}: use such as "
+            "(0, 100) or (0, None)."
+        ) from error
+    if any(end is not None and not np.isfinite(end) for end in (low, high)):
+        raise ValueError(f"bounds={bounds!r} holds what is no number: use None for an open end.")
+    if low is not None and high is not None and not low < high:
+        raise ValueError(f"bounds={bounds!r} must rise: give the lower end first.")
+    beyond = np.zeros(len(y), dtype=bool)
+    beyond |= False if low is None else y < low
+    beyond |= False if high is None else y > high
+    if beyond.any():
+        row = int(beyond.argmax())
+        raise ValueError(
+            f"y is {y[row]:g} in row {row} (counted from 0), beyond bounds={bounds!r}: mend the "
+            "row, or widen the bounds."
+        )
+    return low, high
+
+
 def describe(
     table: Table,
     folds: Folds,
@@ -170,9 +203,12 @@ def describe(
     *,
     target: str,
     effort: Effort,
+    scoring: str = "log",
+    bounds: Any = None,
 ) -> SearchPlan:
     """Describe a search."""
     unit = unit_of(table.y[table.rows])
+    low, high = (None if end is None else end / unit for end in checked_bounds(bounds, table.y))
     table = replace(table, y=table.y / unit)
     scales = possible_scales(table.y[table.rows], target)
     piecewise = Piecewise.of(table.source[table.rows])
@@ -184,5 +220,7 @@ def describe(
     if "networks" not in candidates:
         effort = replace(effort, means=(), further=())
     others = tuple(mean for mean in candidates if mean != "networks")
-    search = SearchPlan((), effort, folds, piecewise, scales, tables, entropy, others, unit)
+    search = SearchPlan(
+        (), effort, folds, piecewise, scales, tables, entropy, others, unit, scoring, (low, high)
+    )
     return replace(search, rounds=search.expected_rounds())

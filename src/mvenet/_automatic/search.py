@@ -19,19 +19,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mvenet._automatic import baselines, free_shape, refit
-from mvenet._automatic.constants import BETTER_BY, TREE_VALUES, WORTH_MORE
+from mvenet._automatic.constants import BETTER_BY, WORTH_MORE
 from mvenet._automatic.kinds import NetworkKind
 from mvenet._automatic.out_of_fold import Candidate, OutOfFold, Prediction
 from mvenet._automatic.plan import SearchPlan
 from mvenet._automatic.refit import Refit
 from mvenet._models.composite import Composite
-from mvenet._models.forest import Forest
 from mvenet._models.interface import Mean
 from mvenet._models.means import MeanOfNoise, NetworkMean
 from mvenet._models.noise import Noise
@@ -129,13 +129,12 @@ def search(plan: SearchPlan, threads: int) -> Fitting[Result]:
     if not noises:
         raise fleet.DivergedError("Every network of the noise diverged: are there outliers in y?")
     predicted = stop.insisting(lambda: left.mix(noises, plan.entropy))
-    free = stop.insisting(lambda: _free_shape(left, candidates, plan.entropy))
-    predicted = free.predicted if free else predicted
-
     again = Refit()
     if not stop.pressed:
         with stop:
             again = yield from refit.train(plan, left, candidates)
+    free = stop.insisting(lambda: _free_shape(plan, left, candidates, again.factor))
+    predicted = free.predicted if free else predicted
     model = stop.insisting(
         lambda: composed(plan.piecewise, left, candidates, predicted, again, plan.unit, free)
     )
@@ -145,12 +144,16 @@ def search(plan: SearchPlan, threads: int) -> Fitting[Result]:
 
 
 def _free_shape(
-    left: OutOfFold, candidates: Sequence[Candidate], entropy: Any
+    plan: SearchPlan, left: OutOfFold, candidates: Sequence[Candidate], factor: float
 ) -> free_shape.Found | None:
-    """What a mixture gains by values that rows may have, if a candidate names some."""
+    """Atoms, and what the mixture gains by values that rows may have.
+
+    Networks alone are asked for where nothing but networks is wanted.
+    """
     naming = [candidate for candidate in candidates if candidate.values is not None]
     noises = [candidate for candidate in candidates if candidate.weight]
-    return free_shape.fit(left, noises, naming[0], entropy) if naming else None
+    settings = factor, plan.scoring, plan.bounds
+    return free_shape.fit(left, noises, naming, plan.entropy, *settings)
 
 
 def _train_tiers(plan: SearchPlan, found: _State) -> Fitting[None]:
@@ -263,13 +266,13 @@ def _shaped(
     """Atoms, free shape and narrowest component of a composite."""
     if free is None:
         return {}
-    naming = next(candidate for candidate in candidates if candidate.values is not None)
-    shape = None
-    if free.weights is not None:
-        assert naming.refit is not None
-        forest = means.get(again.key(naming)) or naming.refit()
-        assert isinstance(forest, Forest)
-        shape = free.shape(forest, TREE_VALUES)
+    naming = [candidate for candidate in candidates if candidate.values is not None]
+
+    def fitted(candidate: Candidate) -> Any:
+        assert candidate.refit is not None
+        return means.get(again.key(candidate)) or candidate.refit()
+
+    shape = free.shape([partial(fitted, candidate) for candidate in naming])
     # Where values are atoms, how narrow a component is makes no difference.
     narrowest = 0.0 if log or free.atoms is not None else 0.5 * free.resolution
     return {"narrowest": narrowest, "free": shape, "atoms": free.atoms}

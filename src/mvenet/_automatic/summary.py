@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mvenet._automatic.free_shape import Found
 from mvenet._automatic.out_of_fold import Candidate, Prediction
 from mvenet._models.mixture import MULTIPLES
 
@@ -23,6 +24,7 @@ def sentences(
     log: bool = False,
     gain: float | None = None,
     stopped: bool = False,
+    free: Found | None = None,
 ) -> str:
     """The outcome, a sentence a line.
 
@@ -61,7 +63,23 @@ def sentences(
         if heavy > 0.03
         else "Tails are about a normal's."
     )
-    return "\n".join(lines)
+    return "\n".join([*lines, *_free(free)])
+
+
+def _free(found: Found | None) -> list[str]:
+    """What of the shape is free, and which values have a probability of their own."""
+    lines = []
+    if found is not None and found.share > 0:
+        lines.append(
+            f"The shape is free: {found.share:.0%} of the distribution stands around values that "
+            "rows like the one in question had."
+        )
+    if found is not None and found.atoms is not None:
+        values = found.atoms.values
+        named = ", ".join(f"{value:.6g}" for value in values[:6])
+        rest = f" and {len(values) - 6} more" if len(values) > 6 else ""
+        lines.append(f"Values with a probability of their own: {named}{rest}.")
+    return lines
 
 
 def columns(candidates: Sequence[Candidate], unit: float) -> dict[str, NDArray[Any]]:

@@ -24,7 +24,8 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
 
     It trains networks of several kinds on folds of the rows, with a linear model, trees and a
     Gaussian process beside them. What they predict for the rows that each fold leaves out decides
-    how the means are blended, how wide the noise of each row is and how heavy its tails are. What
+    how the means are blended, how wide the noise of each row is, how heavy its tails are, and
+    whether its shape is free: several modes, skew, or values with a probability of their own. What
     was chosen is then trained once more, on all rows.
 
     Parameters
@@ -41,6 +42,13 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
         What is modelled: y, or its logarithm, for which y must be positive; no prediction is then
         below zero, and noise grows with the value. "auto" tries both if y is positive and skewed,
         and takes the logarithm if the rows left out are likelier by two standard errors.
+    bounds : tuple of two numbers, each a float or None, default=None
+        Ends that y cannot leave, such as ``(0, 100)`` or ``(0, None)``: no quantile, interval, draw
+        or mean does, and what lies beyond is expected at the end itself. An end that many rows
+        share is found without being told.
+    scoring : {"log", "crps"}, default="log"
+        What the weights of a free shape are fitted by: log-likelihood, as far as it does not cost
+        CRPS, or the CRPS itself.
     cv : int, splitter, iterable or None, default=None
         Folds. A number means that many shuffled ones; None is 8, 5 from 2,000 rows and 3 from
         100,000.
@@ -99,6 +107,8 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
     )
     target: str = setting(choice(*plan.TARGETS), default="auto", kw_only=False)
     cv: Any = setting("cv_object", default=None, kw_only=False)
+    bounds: Any = setting("array-like", None, default=None)
+    scoring: str = setting(choice("log", "crps"), default="log")
 
     def _plan(self, table: Table) -> SearchPlan:
         n, entropy = len(table.rows), fleet.seed_entropy(self.random_state)
@@ -110,6 +120,8 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
             entropy,
             target=self.target,
             effort=effort_of(self.effort, n),
+            scoring=self.scoring,
+            bounds=self.bounds,
         )
 
     def _fitting(self, table: Table, plan: SearchPlan) -> Fitting[list[Warning]]:
@@ -129,6 +141,7 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
             log=found.model.log,
             gain=found.gain,
             stopped=found.stopped is not None,
+            free=found.free,
         )
         self.model_ = found.model
         if found.stopped is not None:

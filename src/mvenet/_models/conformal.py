@@ -11,7 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from mvenet._models.checks import check_number, require, shape_of
 from mvenet._models.predictor import PredictsDistribution, is_estimator
-from mvenet.distributions import Distribution, LogNormalMixture, Normal, NormalMixture
+from mvenet.distributions import (
+    Distribution,
+    LogNormalMixture,
+    Normal,
+    NormalMixture,
+    WithAtoms,
+)
+from mvenet.distributions._members import Members
 from mvenet.distributions._normal import normal_or_mixture
 from mvenet.predictive import predictive_distribution
 
@@ -42,7 +49,8 @@ class Conformal(PredictsDistribution):
         Normal or NormalMixture
         """
         parts = self._parts(X)
-        kinds = {isinstance(part, LogNormalMixture) for part in parts}
+        smooth = [part.smooth if isinstance(part, WithAtoms) else part for part in parts]
+        kinds = {isinstance(part, LogNormalMixture) for part in smooth}
         if len(kinds) > 1:
             raise ValueError(
                 "Some folds chose the log scale and others did not, which makes no one mixture: "
@@ -51,21 +59,29 @@ class Conformal(PredictsDistribution):
         normals = [normals_of(part) for part in parts]
         means = np.concatenate([part.means for part in normals])
         stds = self.factor_ * np.concatenate([part.stds for part in normals])
-        weights = np.concatenate([part.weights for part in normals]) / len(parts)
+        weights = np.concatenate(_of_one_shape([part.weights for part in normals], len(means.T)))
+        weights /= len(parts)
         disagreement = None
         if any(part.disagreement is not None for part in normals):
             disagreement = self.factor_**2 * np.mean([_not_noise(n) for n in normals], axis=0)
+        mixture: Members
         if kinds == {True}:
-            return LogNormalMixture(means, stds, weights, disagreement)
-        return normal_or_mixture(means, stds, weights, disagreement)
+            mixture = LogNormalMixture(means, stds, weights, disagreement)
+        else:
+            mixture = normal_or_mixture(means, stds, weights, disagreement)
+        return _with_atoms_of(parts, mixture)
 
-    def predict_interval(self, X: Any, coverage: float | ArrayLike = 0.9) -> Array:
-        """Prediction interval; conformal with ``method="conformal"``, else central.
+    def predict_interval(
+        self, X: Any, coverage: float | ArrayLike = 0.9, *, kind: str = "central"
+    ) -> Array:
+        """Prediction interval; conformal with ``method="conformal"``.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features)
         coverage : float or list of k floats in (0, 1), default=0.9
+        kind : {"central", "shortest"}, default="central"
+            "shortest" needs ``method="scale"``.
 
         Returns
         -------
@@ -73,7 +89,12 @@ class Conformal(PredictsDistribution):
             Lower and upper end, in units of y.
         """
         if self.method == "scale":
-            return super().predict_interval(X, coverage)
+            return super().predict_interval(X, coverage, kind=kind)
+        if kind != "central":
+            raise ValueError(
+                f"kind={kind!r} has no conformal guarantee: use kind='central', or a "
+                "CalibratedRegressor with method='scale'."
+            )
         levels = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
         parts = self._parts(X)
         counts = [self._count_inside(float(level)) for level in levels.ravel()]
@@ -135,8 +156,34 @@ class Conformal(PredictsDistribution):
         return [predictive_distribution(member, X) for member in self.members_]
 
 
+def _of_one_shape(weights: Sequence[Array], n: int) -> list[Array]:
+    """Weights of several mixtures, by row if those of one of them are."""
+    if all(some.ndim == 1 for some in weights):
+        return list(weights)
+    wide = (some[:, None] if some.ndim == 1 else some for some in weights)
+    return [np.broadcast_to(some, (len(some), n)) for some in wide]
+
+
+def _with_atoms_of(parts: Sequence[Distribution], mixture: Members) -> Distribution:
+    """The mixture with the atoms that all members have in common; if they differ, without."""
+    first = parts[0]
+    if not isinstance(first, WithAtoms):
+        return mixture
+    same = all(
+        isinstance(part, WithAtoms)
+        and np.array_equal(part.atoms, first.atoms)
+        and np.array_equal(part.cells, first.cells)
+        for part in parts
+    )
+    if not same:
+        return mixture
+    return WithAtoms(mixture, first.atoms, first.cells, first.resolution)
+
+
 def normals_of(dist: Distribution) -> Normal | NormalMixture:
-    """The distribution of y, or of its logarithm if that is what is normal."""
+    """The distribution of y, or of its logarithm if that is what is normal, without atoms."""
+    if isinstance(dist, WithAtoms):
+        dist = dist.smooth
     if isinstance(dist, LogNormalMixture):
         return dist.logs
     if not isinstance(dist, Normal | NormalMixture):
@@ -152,8 +199,13 @@ def _not_noise(part: Normal | NormalMixture) -> Array:
     if part.disagreement is None:
         return np.zeros(len(part))
     with np.errstate(over="ignore"):  # an infinite bound is none
-        within: Array = np.average(part.stds**2, axis=0, weights=part.weights)
+        within: Array = (part.weights.reshape(len(part.weights), -1) * part.stds**2).sum(axis=0)
     return np.minimum(part.disagreement, within)
+
+
+def _of_logs(dist: Distribution) -> bool:
+    """Whether it is the logarithm that is normal."""
+    return isinstance(dist.smooth if isinstance(dist, WithAtoms) else dist, LogNormalMixture)
 
 
 def _conformal_ends(parts: Sequence[Distribution], scores: Sequence[Array], count: int) -> Array:
@@ -180,7 +232,7 @@ def _jackknife_plus(parts: Sequence[Distribution], scores: Sequence[Array], coun
     the lower the count-th largest.
     """
     members = [(normals.mean, normals.std) for normals in map(normals_of, parts)]
-    back = [np.exp if isinstance(part, LogNormalMixture) else np.positive for part in parts]
+    back = [np.exp if _of_logs(part) else np.positive for part in parts]
     n_rows = len(parts[0])
     ends = np.empty((n_rows, 2))
     step = max(1, 4_000_000 // sum(len(s) for s in scores))  # rows at a time: bounded memory

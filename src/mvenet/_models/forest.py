@@ -76,9 +76,9 @@ class Forest:
         chosen = np.arange(min(count, trees)) * trees // min(count, trees)
         parts = [slice(self.starts[tree], self.starts[tree + 1]) for tree in chosen]
         arrays = (self.feature, self.threshold, self.right)
-        nodes = (np.concatenate([array[part] for part in parts]) for array in arrays)
-        sizes = [part.stop - part.start for part in parts]
-        return Forest(*nodes, np.cumsum([0, *sizes]), self.center, self.scale)
+        feature, threshold, right = (np.concatenate([a[part] for part in parts]) for a in arrays)
+        starts = np.cumsum([0, *(part.stop - part.start for part in parts)])
+        return Forest(feature, threshold, right, starts, self.center, self.scale)
 
     def _asked(self, X: NDArray[Any], threads: int, each: bool) -> NDArray[np.float64]:
         found = _engine.predict_trees(

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from mvenet._models.checks import check_array, check_fields, check_number, require, shape_of
 from mvenet._models.forest import Forest
 from mvenet._models.interface import Columns, Inputs, Sampler
+from mvenet._models.means import GIVEN_QUANTILES, GivenRegressor
 
 Array = NDArray[np.float64]
 
@@ -62,6 +63,27 @@ class Marginal:
         count = shape_of(self.values, 1, "the values of a marginal distribution are no list")
         require(count[0] > 0, "a marginal distribution has no values")
         check_array(self.values, count, "values of a marginal distribution")
+
+
+@dataclass(frozen=True)
+class GivenQuantiles:
+    """Quantiles of what a regressor of the user's predicts, as a distribution."""
+
+    regressor: GivenRegressor
+
+    def __len__(self) -> int:
+        return GIVEN_QUANTILES
+
+    def evaluate(self, inputs: Inputs) -> Array:
+        """The values for each row, of shape (k, n)."""
+        return self.regressor.quantiles(inputs.clipped)
+
+    def check(self, columns: Columns) -> None:
+        """Raise an error if a fit cannot have made it."""
+        check_fields(self, GivenQuantiles)
+        given = type(self.regressor) is GivenRegressor
+        require(given, "something else stands in the place of GivenRegressor")
+        self.regressor.check(columns)
 
 
 @dataclass(frozen=True)
@@ -130,7 +152,7 @@ class FreeShape:
         require(whole.all(), "the weights of a free shape are not one in all")
 
 
-SAMPLERS = (TreeValues, Marginal)
+SAMPLERS = (TreeValues, Marginal, GivenQuantiles)
 
 
 def spread(values: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from mvenet._models.checks import check_array, check_fields, check_number, check
 from mvenet._models.interface import Columns, Inputs
 from mvenet._models.networks import Networks
 from mvenet._models.predictor import is_estimator
+from mvenet.predictive import predictive_distribution, unwrapped
 
 Array = NDArray[np.float64]
+GIVEN_QUANTILES = 25  # that stand for a distribution of the user's
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,20 @@ class GivenRegressor:
     def predict(self, X: NDArray[Any]) -> Any:
         """Whatever it predicts."""
         return self.regressor.predict(X)
+
+    @property
+    def has_density(self) -> bool:
+        """Whether it predicts a distribution, or at least a standard deviation."""
+        known, _ = unwrapped(self.regressor, None)
+        if hasattr(known, "predict_dist"):
+            return True
+        return "return_std" in signature(known.predict).parameters
+
+    def quantiles(self, X: NDArray[Any]) -> Array:
+        """Quantiles of what it predicts, each as probable as the others, of shape (k, n)."""
+        levels = (np.arange(GIVEN_QUANTILES) + 0.5) / GIVEN_QUANTILES
+        found = predictive_distribution(self.regressor, X).ppf(levels)
+        return np.ascontiguousarray(np.asarray(found, dtype=np.float64).T)
 
     def evaluate(self, inputs: Inputs) -> Array:
         """Mean of each row, of shape (1, n)."""

@@ -46,20 +46,25 @@ class PredictsDistribution(ABC):
         return (dist.mean, dist.std) if return_std else dist.mean
 
     def predict_interval(
-        self, X: ArrayLike, coverage: float | ArrayLike = 0.9
+        self, X: ArrayLike, coverage: float | ArrayLike = 0.9, *, kind: str = "central"
     ) -> NDArray[np.float64]:
-        """Central prediction interval.
+        """Prediction interval, with equal probability on both sides or the shortest.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features)
         coverage : float or list of k floats in (0, 1), default=0.9
+        kind : {"central", "shortest"}, default="central"
 
         Returns
         -------
         ndarray of shape (n, 2), or (n, k, 2) for a list
             Lower and upper end, in units of y.
         """
+        if kind not in ("central", "shortest"):
+            raise ValueError(f"kind must be 'central' or 'shortest', got {kind!r}.")
+        if kind == "shortest":
+            return self._in_passing(X, lambda dist, _: dist.shortest_interval(coverage))
         return self._in_passing(X, lambda dist, _: dist.interval(coverage))
 
     def predict_quantiles(

@@ -7,6 +7,7 @@ and what a smooth distribution expects there is collected at the atom. All else 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, Self, final
 
@@ -168,7 +169,8 @@ class WithAtoms(Distribution):
         cell = np.searchsorted(self.cells[:, 0], y, side="right") - 1
         inside = (cell >= 0) & (y < self.cells[cell, 1])
         end = np.where(y >= self.atoms[cell], self.cells[cell, 1], self.cells[cell, 0])
-        return np.where(inside, end, y)
+        place: FloatArray = np.where(inside, end, y)
+        return place
 
     def _tail(self, y: FloatArray, sign: float) -> FloatArray:
         return self.smooth._tail(self._place(y), sign)
@@ -185,7 +187,8 @@ class WithAtoms(Distribution):
         below = self.smooth._tail(high, 1.0) - self.smooth._tail(low, 1.0)
         above = self.smooth._tail(low, -1.0) - self.smooth._tail(high, -1.0)
         mass = np.where(self.smooth._tail(low, 1.0) > 0.5, above, below)
-        return np.where(self.atoms[cell] == y, np.maximum(mass, 0.0), 0.0)
+        found: FloatArray = np.where(self.atoms[cell] == y, np.maximum(mass, 0.0), 0.0)
+        return found
 
     def _log_density(self, y: FloatArray) -> FloatArray:
         """Logarithm of the probability of the cell of the width of the resolution, divided by it.
@@ -196,7 +199,8 @@ class WithAtoms(Distribution):
         with np.errstate(divide="ignore"):
             seen = np.log(self._between(y - half, y + half) / self.resolution)
         unseen = np.log(UNSEEN) + self.smooth._log_density(y)
-        return np.logaddexp(np.log1p(-UNSEEN) + seen, unseen)
+        both: FloatArray = np.logaddexp(np.log1p(-UNSEEN) + seen, unseen)
+        return both
 
     def _quantile(self, mass: float, sign: float) -> FloatArray:
         # Collecting keeps the order of outcomes, and so their quantiles.
@@ -209,13 +213,14 @@ class WithAtoms(Distribution):
         """The atom, or the peak of the density outside the cells, whichever is more probable."""
         masses = self.masses
         best = masses.argmax(axis=0)
-        atom = self.atoms[best]
+        atom: FloatArray = self.atoms[best]
         if self.everywhere:
             return atom
         peak = self.smooth._modes()
         density = np.exp(self.smooth._log_density(peak)) * self.resolution
         outside = self._collected(peak) == peak
-        return np.where(outside & (density > masses.max(axis=0)), peak, atom)
+        most: FloatArray = np.where(outside & (density > masses.max(axis=0)), peak, atom)
+        return most
 
     def _crps(self, y: FloatArray) -> FloatArray:
         """``∫ (F(x) - 1{x ≥ y})² dx``: the smooth distribution's, corrected cell by cell.
@@ -246,7 +251,7 @@ class WithAtoms(Distribution):
             total += np.maximum(y - np.maximum(to, low), 0.0)
         middle = np.clip(y, from_, to)
         for begin, end, sign in ((middle, from_, 1.0), (middle, to, -1.0)):
-            for near, far in zip(_PANELS[:-1], _PANELS[1:], strict=True):
+            for near, far in itertools.pairwise(_PANELS):
                 for node, share in zip(_NODES, _SHARES, strict=True):
                     x = begin + (end - begin) * (near + (far - near) * 0.5 * (node + 1.0))
                     width = 0.5 * (far - near) * np.abs(end - begin) * share

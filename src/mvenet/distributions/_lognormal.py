@@ -127,7 +127,7 @@ class LogNormalMixture(Members):
         self, low: float, high: float, origin: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Of each log-normal ``E[y^k; low < y < high] = exp(k μ + k² s²/2) (Φ(b_k) - Φ(a_k))``."""
-        low_log, high_log = (float(_log(np.float64(end))) for end in (low, high))
+        low_log, high_log = _log(np.array([low, high]))
         raw = []
         for power in range(3):
             members = []

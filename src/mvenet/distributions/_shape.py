@@ -1,7 +1,7 @@
 """Shortest intervals and regions of a distribution, from its quantiles.
 
-Between two neighbouring ones of many quantiles lies the same probability everywhere: the closer they
-are, the higher is the density. Values with a probability of their own are quantiles of several
+Between two neighbouring ones of many quantiles lies the same probability everywhere: the closer
+they are, the higher is the density. Values with a probability of their own are quantiles of several
 levels, no distance apart.
 """
 
