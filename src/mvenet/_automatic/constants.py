@@ -39,9 +39,10 @@ FREE_PRIOR = 0.02  # weight of each of them before any row was seen: untested
 MOST_BINS = 4  # of rows by how far their trees disagree: benchmarks/ablation.py --only most_bins
 ROWS_OF_A_BIN = 60  # at least: untested
 BIN_PRIOR_ROWS = 20.0  # benchmarks/ablation.py --only bin_prior_rows
-STEPS_ALLOWED = (1.0, 0.7, 0.5, 0.3, 0.15)  # towards the new weights: untested
+STEPS = (1.0, 0.85, 0.7, 0.5, 0.3, 0.15)  # towards the new weights: untested
 ROWS_SCORED = 1_000  # whose CRPS decides: untested
 GRID_SHARE = 0.95  # of rows that share their value: y lies on a grid: untested
+MOST_LONE_ATOMS = 8  # that have a component of their own: untested
 MOST_ATOMS = 256  # of a grid; beyond, narrow normals around values do: untested
 ATOM_SHARE, ATOM_ROWS = 0.02, 10  # of rows that a value has, if it is an atom: untested
 

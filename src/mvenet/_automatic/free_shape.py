@@ -9,14 +9,14 @@
    disagree about as much, drawn towards the weights of all.
 3. A share is earned. Without a gain in log-likelihood of two standard errors the mixture stays as
    it was. A likelihood may rise at the cost of the CRPS, as by spikes at single values: the step
-   towards the new weights is as large as the CRPS allows, or none.
+   towards the new weights is the one that lowers the CRPS most, or none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,13 @@ from mvenet._automatic.constants import (
     MARGINAL_VALUES,
     MOST_ATOMS,
     MOST_BINS,
+    MOST_LONE_ATOMS,
     MOST_ROWS_MIXED,
     PRIOR_ROWS,
     ROWS_OF_A_BIN,
     ROWS_SCORED,
     SMALLEST_WEIGHT,
-    STEPS_ALLOWED,
+    STEPS,
     TREE_VALUES,
     WIDTHS,
 )
@@ -47,9 +48,9 @@ from mvenet._automatic.out_of_fold import Candidate, OutOfFold, Prediction, typi
 from mvenet._models.forest import Forest
 from mvenet._models.free_shape import (
     Atoms,
+    Constant,
     FreeShape,
     GivenQuantiles,
-    Marginal,
     TreeValues,
     spread,
 )
@@ -72,12 +73,12 @@ class Found:
     ----------
     atoms : Atoms or None
     widths : tuple of ndarray, or None
-        Of normals around the values of each candidate that names some, and around the quantiles of
-        y; None if the shape is not free.
+        Of normals around the values of each candidate that names some, then around each of the
+        constants; None if the shape is not free.
     ends, weights : ndarray, or None
         As of :class:`~mvenet._models.free_shape.FreeShape`.
-    marginal : ndarray
-        Quantiles of y.
+    constants : tuple of ndarray
+        Values that are the same for every row: quantiles of y, and atoms.
     predicted : Prediction
         Out of fold.
     resolution : float
@@ -88,7 +89,7 @@ class Found:
     widths: tuple[Array, ...] | None
     ends: Array | None
     weights: Array | None
-    marginal: Array
+    constants: tuple[Array, ...]
     predicted: Prediction
     resolution: float
 
@@ -104,22 +105,52 @@ class Found:
         """The free shape of a model, from the candidates that name values, fitted to all rows."""
         if self.widths is None or self.ends is None or self.weights is None:
             return None
-        samplers, widths = list[Sampler](), list[Array]()
-        for number, (model, some) in enumerate(zip(fitted, self.widths, strict=False)):
-            if number == 0 or len(some):  # bins are made by the first, whatever it weighs
-                samplers.append(sampler(model()))
-                widths.append(some)
-        if len(self.widths[-1]):
-            samplers.append(Marginal(self.marginal))
-            widths.append(self.widths[-1])
-        return FreeShape(tuple(samplers), tuple(widths), self.ends, self.weights)
+        named: list[Callable[[], Sampler]] = [partial(_named, model) for model in fitted]
+        named += [partial(Constant, values) for values in self.constants]
+        kept = [
+            (make(), some)
+            for number, (make, some) in enumerate(zip(named, self.widths, strict=True))
+            if number == 0 or len(some)  # bins are made by the first, whatever it weighs
+        ]
+        samplers, widths = zip(*kept, strict=True)
+        return FreeShape(samplers, widths, self.ends, self.weights)
 
 
-def sampler(model: Any) -> Sampler:
-    """What names values, of a model that was fitted to all rows."""
+def _named(fitted: Callable[[], Any]) -> Sampler:
+    """What names values, of a model that is fitted to all rows."""
+    model = fitted()
     if isinstance(model, Forest):
         return TreeValues(model.thinned(TREE_VALUES))
     return GivenQuantiles(model)
+
+
+@dataclass(frozen=True)
+class _Constants:
+    """Values that are the same for every row, on the model's scale, and widths around them.
+
+    The quantiles of y; and each atom that stands alone, so that its probability is not bound to
+    what normals happen to have there. ``least`` is the smallest width.
+    """
+
+    values: tuple[Array, ...]
+    widths: tuple[Array, ...]
+    least: float
+
+    @staticmethod
+    def of(entries: Array, atoms: Atoms | None, least: float, log: bool) -> _Constants:
+        """From the outcomes on the model's scale, and the atoms in units of y."""
+        least = max(least, 1e-9 * float(np.abs(entries).max()), float(np.finfo(np.float64).tiny))
+        marginal = np.quantile(entries, (np.arange(MARGINAL_VALUES) + 0.5) / MARGINAL_VALUES)
+        # As wide as quantiles are apart: where many rows share a value, there is no gap to fill.
+        values, widths = [marginal], [np.maximum(np.gradient(marginal), least)[None]]
+        alone = atoms is not None and len(atoms.values) <= MOST_LONE_ATOMS and not atoms.everywhere
+        if atoms is not None and alone:
+            for value, ends in zip(atoms.values, atoms.cells, strict=True):
+                place, around = (_log(np.array(x)) if log else np.array(x) for x in (value, ends))
+                reach = np.abs(around - place)
+                values.append(place.reshape(1))
+                widths.append(0.1 * reach[np.isfinite(reach)].min(keepdims=True)[None])
+        return _Constants(tuple(values), tuple(widths), least)
 
 
 @dataclass(frozen=True)
@@ -194,19 +225,21 @@ def fit(
     rows, entries = left.rows, left.table.y[left.rows]
     y = np.exp(entries) if left.log else entries
     values = [c.values[:, rows] for c in naming if c.values is not None]
-    marginal = np.quantile(entries, (np.arange(MARGINAL_VALUES) + 0.5) / MARGINAL_VALUES)
-    step, spread_of_y = resolution(y), float(y.std())
-    cell = max(step, _FINEST * spread_of_y) or 1.0
-    widths = _widths(entries, marginal, 0.0 if left.log else 0.5 * cell, len(values))
-    named = [*values, np.repeat(marginal[:, None], len(rows), axis=1)]
-    parts = _Components.of(noises, rows, named, widths)
-    start = _start(noises, parts.groups)
-
+    step = resolution(y)
+    cell = max(step, _FINEST * float(y.std())) or 1.0
     rng = np.random.default_rng(fleet.derived_seed(entropy, 3, 0, 0))
     few = np.sort(rng.permutation(len(rows))[:MOST_ROWS_MIXED])
-    scored = _Scored(left, parts, y, np.sort(rng.permutation(len(rows))[:ROWS_SCORED]))
-    atoms = _worth(atoms_of(y, cell), scored, start)
-    atoms = _bounded(atoms, y, bounds, cell)
+    some = np.sort(rng.permutation(len(rows))[:ROWS_SCORED])
+    alone = _Components.of(noises, rows, [], [])
+    atoms = atoms_of(y, cell)
+    atoms = _worth(atoms, _Scored(left, alone, y, some), _start(noises, alone.groups))
+    constants = _Constants.of(entries, atoms, 0.0 if left.log else 0.5 * cell, left.log)
+    atoms = _bounded(atoms, bounds, cell)
+    widths = (*(_widths(entries, constants.least) for _ in values), *constants.widths)
+    named = [*values, *(np.repeat(v[:, None], len(rows), axis=1) for v in constants.values)]
+    parts = _Components.of(noises, rows, named, widths)
+    start = _start(noises, parts.groups)
+    scored = _Scored(left, parts, y, some)
     signal = spread(values[0]) if values else np.zeros(len(rows))
     mixed = _Mixed(
         _densities(parts.rows(few), y[few], atoms, cell, left.log), left.weight[few], signal[few]
@@ -229,7 +262,7 @@ def fit(
 
     def unchanged() -> Found:
         predicted = _predicted(left, parts, start[:, None], atoms)
-        return Found(atoms, None, None, None, marginal, predicted, step)
+        return Found(atoms, None, None, None, (), predicted, step)
 
     if chosen is None or not values:
         return unchanged()
@@ -238,7 +271,7 @@ def fit(
         return unchanged()
     parts = _Components.of(noises, rows, named, widths)
     predicted = _predicted(left, parts, chosen[bins].T, atoms)
-    return Found(atoms, widths, ends, chosen, marginal, predicted, step)
+    return Found(atoms, widths, ends, chosen, constants.values, predicted, step)
 
 
 def _start(noises: Sequence[Candidate], groups: int) -> Array:
@@ -249,12 +282,9 @@ def _start(noises: Sequence[Candidate], groups: int) -> Array:
     return start
 
 
-def _widths(entries: Array, marginal: Array, least: float, candidates: int) -> tuple[Array, ...]:
-    """Of normals around the values of each candidate, (w, 1), and around quantiles of y, (1, k)."""
-    least = max(least, 1e-9 * float(np.abs(entries).max()), float(np.finfo(np.float64).tiny))
-    around = np.unique(np.maximum(WIDTHS * float(entries.std()), least))[:, None]
-    # As wide as quantiles are apart: where many rows share a value, there is no gap to fill.
-    return *(around for _ in range(candidates)), np.maximum(np.gradient(marginal), least)[None]
+def _widths(entries: Array, least: float) -> Array:
+    """Of normals around the values of a candidate, (w, 1)."""
+    return np.unique(np.maximum(WIDTHS * float(entries.std()), least))[:, None]
 
 
 def _worth(atoms: Atoms | None, scored: _Scored, start: Array) -> Atoms | None:
@@ -268,25 +298,26 @@ def _worth(atoms: Atoms | None, scored: _Scored, start: Array) -> Atoms | None:
 def _allowed(
     shares: Array, start: Array, scored: _Scored, atoms: Atoms | None, factor: float
 ) -> float:
-    """The longest step towards new weights, (groups, n), that does not cost CRPS; zero is none.
+    """The step towards new weights, (groups, n), that lowers the CRPS most; zero is none.
 
     Noises gain by the last training, on all rows, and values do not: with a share s of values, the
     CRPS then is expected to be ``1 - (1 - s) (1 - factor)`` times as large as out of fold.
     """
-    before = factor * scored.crps(start[:, None], atoms)
-    for allowed in STEPS_ALLOWED:
-        tried = (1.0 - allowed) * start[:, None] + allowed * shares
+    best, least = 0.0, factor * scored.crps(start[:, None], atoms)
+    for step in STEPS:
+        tried = (1.0 - step) * start[:, None] + step * shares
         free = float(tried[start == 0].sum(axis=0).mean())
         after = (1.0 - (1.0 - free) * (1.0 - factor)) * scored.crps(tried, atoms)
-        if after <= before:
-            return allowed
-    return 0.0
+        if after < least:
+            best, least = step, after
+    return best
 
 
 def resolution(y: Array) -> float:
     """The smallest step between values of y, but for rounding errors; zero if all are equal."""
     steps = np.diff(np.unique(y))
-    steps = steps[steps > 1e-9 * float(np.abs(y).max())]
+    rounding = 4.0 * np.finfo(np.float64).eps * float(np.abs(y).max())
+    steps = steps[steps > max(rounding, 1e-9 * float(np.ptp(y)))]
     return float(steps.min()) if len(steps) else 0.0
 
 
@@ -304,7 +335,7 @@ def atoms_of(y: Array, cell: float) -> Atoms | None:
     return Atoms(values[many], cells[many], cell)
 
 
-def _bounded(atoms: Atoms | None, y: Array, bounds: Bounds, cell: float) -> Atoms | None:
+def _bounded(atoms: Atoms | None, bounds: Bounds, cell: float) -> Atoms | None:
     """Atoms, with those at the ends that the user knows: all beyond is collected there."""
     for end, value in enumerate(bounds):
         if value is None or (atoms is not None and value in atoms.values):
@@ -452,12 +483,13 @@ class _Scored:
         stacked = np.vstack([factor, np.sqrt(pull) * np.eye(len(gram)), certain])
         wanted = np.concatenate([np.zeros(len(gram)), np.sqrt(pull) * start, [100.0]])
         found = nnls(stacked, wanted)[0]
-        shares: Array = found / found.sum()
-        return shares[None]
+        shares: Array = (found / found.sum()).reshape(1, -1)
+        return shares
 
     def _outcomes(self) -> Array:
         """Whether the outcome of each row is at most each threshold, (thresholds, n)."""
-        return (self.y <= self._middle[:, None]).astype(np.float64)
+        reached: Array = (self.y <= self._middle[:, None]).astype(np.float64)
+        return reached
 
     def _below(self, weights: Array, atoms: Atoms | None) -> Array:
         """Probability up to each threshold, (thresholds, n), by weights of the components."""

@@ -3,7 +3,7 @@
 Trees that are grown to the end name, each, the outcome of a training row that is much like the row
 in question; together they are draws from its distribution, with as many modes as that has. A normal
 of some width around each makes a density of them. The quantiles of all training rows, whatever the
-columns say, are another such list.
+columns say, are another such list, and so is a single value that many rows share.
 
 How much each of these and of the noises weighs depends on the row: on how far its trees disagree.
 Where a training row is a near twin, they all name it; where no row is near, they name anything.
@@ -45,8 +45,8 @@ class TreeValues:
 
 
 @dataclass(frozen=True)
-class Marginal:
-    """Quantiles of the training rows' outcomes, the same for every row."""
+class Constant:
+    """Values that are the same for every row: quantiles of y, or an atom."""
 
     values: Array
 
@@ -59,10 +59,10 @@ class Marginal:
 
     def check(self, columns: Columns) -> None:
         """Raise an error if a fit cannot have made it."""
-        check_fields(self, Marginal)
-        count = shape_of(self.values, 1, "the values of a marginal distribution are no list")
-        require(count[0] > 0, "a marginal distribution has no values")
-        check_array(self.values, count, "values of a marginal distribution")
+        check_fields(self, Constant)
+        count = shape_of(self.values, 1, "the values of a constant list are no list")
+        require(count[0] > 0, "a constant list has no values")
+        check_array(self.values, count, "values of a constant list")
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class FreeShape:
         require(whole.all(), "the weights of a free shape are not one in all")
 
 
-SAMPLERS = (TreeValues, Marginal, GivenQuantiles)
+SAMPLERS = (TreeValues, Constant, GivenQuantiles)
 
 
 def spread(values: Array) -> Array:
@@ -175,6 +175,12 @@ class Atoms:
     values: Array
     cells: Array
     resolution: float
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether the cells leave nothing out: y lies on a grid."""
+        low, high = self.cells.T
+        return bool(np.isinf(low[0]) and np.isinf(high[-1]) and (low[1:] == high[:-1]).all())
 
     def check(self) -> None:
         """Raise an error if a fit cannot have made it."""

@@ -57,7 +57,13 @@ def normalised(weights: ArrayLike | None, n_members: int, n_rows: int) -> FloatA
     if not array.any(axis=0).all():
         raise ValueError("weights must not all be 0.0; give at least one member a positive weight")
     shares: FloatArray = array / array.max(axis=0)  # before the sum, which could overflow
-    shares /= shares.sum(axis=0)
+    if shares.ndim == 1:
+        shares /= shares.sum()
+        return shares
+    total = np.zeros(n_rows)  # in one order, whatever the number of rows
+    for share in shares:
+        total += share
+    shares /= total
     return shares
 
 
