@@ -40,6 +40,7 @@ MOST_BINS = 4  # of rows by how far their trees disagree: benchmarks/ablation.py
 ROWS_OF_A_BIN = 60  # at least: untested
 BIN_PRIOR_ROWS = 20.0  # benchmarks/ablation.py --only bin_prior_rows
 STEPS = (1.0, 0.85, 0.7, 0.5, 0.3, 0.15)  # towards the new weights: untested
+PARTS = 4  # of the rows, of which each judges weights that the others made: untested
 ROWS_SCORED = 1_000  # whose CRPS decides: untested
 GRID_SHARE = 0.95  # of rows that share their value: y lies on a grid: untested
 MOST_LONE_ATOMS = 8  # that have a component of their own: untested

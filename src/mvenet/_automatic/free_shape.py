@@ -36,6 +36,7 @@ from mvenet._automatic.constants import (
     MOST_BINS,
     MOST_LONE_ATOMS,
     MOST_ROWS_MIXED,
+    PARTS,
     PRIOR_ROWS,
     ROWS_OF_A_BIN,
     ROWS_SCORED,
@@ -220,7 +221,7 @@ def fit(
     """Find atoms and free shapes, from the noises of a mixture and candidates that name values.
 
     ``factor`` is the typical error that is expected of the noises' means once they are trained on
-    all rows, as a share of that out of fold; values are not expected to gain by that.
+    all rows, as a share of that out of fold.
     """
     rows, entries = left.rows, left.table.y[left.rows]
     y = np.exp(entries) if left.log else entries
@@ -246,19 +247,19 @@ def fit(
     )
     ends = mixed.ends if scoring == "log" else np.empty(0)
     bins = np.searchsorted(ends, signal, side="right")
-    half = rng.permutation(len(rows)) % 2
+    part = rng.permutation(len(rows)) % PARTS
 
     def weights_of(used: NDArray[np.bool_]) -> Array:
         if scoring == "log":
             return mixed.shares(start, used[few])
         return scored.shares(start, atoms, used[scored.rows])
 
-    # A half of the rows judges weights that the other half has made.
-    other = np.stack([weights_of(half == 1), weights_of(half == 0)])[half, bins]
+    # Each part of the rows judges weights that the others have made.
+    other = np.stack([weights_of(part != number) for number in range(PARTS)])[part, bins]
     chosen = None
     if scoring == "crps" or mixed.earned(other[few].T, start):
         allowed = _allowed(other[scored.rows].T, start, scored, atoms, factor)
-        chosen = (1.0 - allowed) * start + allowed * weights_of(half >= 0) if allowed else None
+        chosen = (1.0 - allowed) * start + allowed * weights_of(part >= 0) if allowed else None
 
     def unchanged() -> Found:
         predicted = _predicted(left, parts, start[:, None], atoms)
@@ -300,14 +301,14 @@ def _allowed(
 ) -> float:
     """The step towards new weights, (groups, n), that lowers the CRPS most; zero is none.
 
-    Noises gain by the last training, on all rows, and values do not: with a share s of values, the
-    CRPS then is expected to be ``1 - (1 - s) (1 - factor)`` times as large as out of fold.
+    Noises gain by the last training, on all rows, and values about half as much: with a share s of
+    values, the CRPS then is expected to be ``1 - (1 - s / 2) (1 - factor)`` of that out of fold.
     """
     best, least = 0.0, factor * scored.crps(start[:, None], atoms)
     for step in STEPS:
         tried = (1.0 - step) * start[:, None] + step * shares
         free = float(tried[start == 0].sum(axis=0).mean())
-        after = (1.0 - (1.0 - free) * (1.0 - factor)) * scored.crps(tried, atoms)
+        after = (1.0 - (1.0 - 0.5 * free) * (1.0 - factor)) * scored.crps(tried, atoms)
         if after < least:
             best, least = step, after
     return best
