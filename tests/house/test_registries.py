@@ -16,9 +16,10 @@ import reference
 from mvenet import AutoRegressor, MVERegressor, MVERegressorCV, _models, recipes
 from mvenet._automatic import baselines
 from mvenet._models.architecture import ACTIVATIONS
+from mvenet._models.free_shape import SAMPLERS
 from mvenet._training import fleet
 from mvenet._training.plan import Table
-from mvenet.onnx import _composite, _graph
+from mvenet.onnx import _composite, _graph, _shape
 from mvenet.persistence._names import PARTS, located
 from mvenet.report import _embedded
 
@@ -92,13 +93,23 @@ def test_an_unknown_choice_is_an_error_in_the_engine_too(name):
 # --- parts of a blended mean ----------------------------------------------------------------------
 
 
-def means():
-    """The classes of fitted models that can have a share in a blended mean."""
+def classes_with(method):
+    """The classes of fitted models that have it."""
     modules = [
         import_module(f"{_models.__name__}.{m.name}") for m in iter_modules(_models.__path__)
     ]
     every = {c for module in modules for _, c in inspect.getmembers(module, inspect.isclass)}
-    return [c for c in every if hasattr(c, "evaluate") and not getattr(c, "_is_protocol", False)]
+    return [c for c in every if hasattr(c, method) and not getattr(c, "_is_protocol", False)]
+
+
+def means():
+    """The classes that can have a share in a blended mean."""
+    return classes_with("evaluate")
+
+
+def samplers():
+    """The classes that can name values for a free shape."""
+    return classes_with("named")
 
 
 def test_every_mean_is_known_to_files():
@@ -108,6 +119,16 @@ def test_every_mean_is_known_to_files():
 
 def test_every_mean_has_its_nodes_or_its_refusal_in_onnx():
     assert set(_composite.mean_nodes.registry) == {object, *means()}
+
+
+def test_every_sampler_is_known_to_files_and_to_the_check_of_shapes():
+    assert len(samplers()) >= 2
+    assert {sampler.__name__ for sampler in samplers()} <= set(PARTS)
+    assert set(SAMPLERS) == set(samplers())
+
+
+def test_every_sampler_has_its_nodes_or_its_refusal_in_onnx():
+    assert set(_shape.sampler_nodes.registry) == {object, *samplers()}
 
 
 def test_every_mean_is_on_the_page_or_stood_in_for():
