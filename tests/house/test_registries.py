@@ -131,14 +131,25 @@ def test_every_sampler_has_its_nodes_or_its_refusal_in_onnx():
     assert set(_shape.sampler_nodes.registry) == {object, *samplers()}
 
 
+def formulas(name):
+    """The classes for which whatif.js has a formula in the list of that name."""
+    script = files("mvenet.report").joinpath("whatif.js").read_text(encoding="utf-8")
+    listed = re.search(rf"const {name} = \{{(.*?)\n    \}};", script, re.DOTALL)[1]
+    return sorted(re.findall(r"^ +(\w+):", listed, re.MULTILINE))
+
+
 def test_every_mean_is_on_the_page_or_stood_in_for():
     packed = set(_embedded.mean_data.registry) - {object}
     assert packed.isdisjoint(_embedded.STOOD_IN_FOR)
     assert packed | set(_embedded.STOOD_IN_FOR) == set(means())
-    script = files("mvenet.report").joinpath("whatif.js").read_text(encoding="utf-8")
-    listed = re.search(r"const MEANS = \{(.*?)\n    \};", script, re.DOTALL)[1]
-    formulas = re.findall(r"^ +(\w+):", listed, re.MULTILINE)
-    assert sorted(formulas) == sorted(mean.__name__ for mean in packed)
+    assert formulas("MEANS") == sorted(mean.__name__ for mean in packed)
+
+
+def test_every_sampler_is_on_the_page_or_stood_in_for():
+    packed = set(_embedded.sampler_data.registry) - {object}
+    assert packed.isdisjoint(_embedded.SAMPLERS_STOOD_IN_FOR)
+    assert packed | set(_embedded.SAMPLERS_STOOD_IN_FOR) == set(samplers())
+    assert formulas("SAMPLERS") == sorted(sampler.__name__ for sampler in packed)
 
 
 def test_every_candidate_can_be_fitted_checked_and_timed_and_is_documented():
