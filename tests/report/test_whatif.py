@@ -185,18 +185,38 @@ def test_two_modes_are_told_in_a_sentence_and_one_is_not(browser, pages):
         assert browser.get_log("browser") == []
     number = r"(exactly|about) \d[.\d]*\s€ \(\d+\s%\)"
     assert re.fullmatch(rf"Two outcomes are likely here: {number} or {number}\.", said["two modes"])
+    assert re.fullmatch(
+        rf"(Two|Three) outcomes are likely here: exactly 0.*{number}\.", said["zeros"]
+    )
     assert said["networks"] == said["grid"] == said["other"] == ""
+
+
+HEAPS = "return mvenetWhatIf.heaps(mvenetWhatIf.shape(arguments[0], -5, 25))"
+
+
+def normals(*means, std=0.1):
+    return [{"weight": 1 / len(means), "mean": mean, "std": std} for mean in means]
 
 
 def test_neighbours_on_a_grid_are_one_heap(browser, pages):
     opened(browser, pages["grid"][2], 1280)
-    heaps = "return mvenetWhatIf.heaps(mvenetWhatIf.shape(arguments[0], -5, 25))"
-    normals = [{"weight": 1.0, "mean": 2.5, "std": 0.1}]
-    assert browser.execute_script(heaps, normals) is None
-    normals = [{"weight": 0.5, "mean": 0.1, "std": 0.1}, {"weight": 0.5, "mean": 3.9, "std": 0.1}]
-    low, high = browser.execute_script(heaps, normals)
+    assert len(browser.execute_script(HEAPS, normals(2.5))) == 1
+    low, high = browser.execute_script(HEAPS, normals(0.1, 3.9))
     assert low == {"share": pytest.approx(0.5, abs=0.01), "value": 0, "exactly": True}
     assert high["exactly"] and high["value"] == 4
+
+
+def test_heaps_are_counted(browser, pages):
+    opened(browser, pages["networks"][2], 1280)
+    for means in ([3], [3, 9], [0, 3, 15], [0, 0.3, 0.5], [3] * 9 + [20]):
+        found = browser.execute_script(HEAPS, normals(*means, std=0.3))
+        clear = [3] if len(means) == 10 else [0.3] if 0.5 in means else means
+        assert [heap["value"] for heap in found] == pytest.approx(clear, abs=0.5)
+        assert sum(heap["share"] for heap in found) == pytest.approx(1)
+    # Values of a few trees of one heap are none of their own.
+    draws = np.random.default_rng(0).normal(10, 3, (20, 25)).tolist()
+    counts = [len(browser.execute_script(HEAPS, normals(*some, std=0.05))) for some in draws]
+    assert counts.count(1) >= 18
 
 
 def test_trees_that_name_values_are_not_embedded_twice():

@@ -283,26 +283,28 @@
     return values.map((_, i) => kernel.reduce((sum, k, j) => sum + k * (values[i + j - reach] || 0), 0));
   }
 
-  function heaps(found) { // two clear modes: where each is, and what is there; else null
-    const { masses, bars, low, width } = found, total = masses.reduce((a, b) => a + b, 0);
-    const centre = masses.reduce((sum, m, i) => sum + m * i, 0) / total;
-    const spread = Math.sqrt(masses.reduce((sum, m, i) => sum + m * (i - centre) ** 2, 0) / total);
+  const sum = (values) => values.reduce((a, b) => a + b, 0);
+  function heaps(found) { // clear modes: where each is, and what is there
+    const { masses, bars, low, width } = found, total = sum(masses);
     const steps = bars.slice(1).filter((_, i) => atoms.high[i] === atoms.low[i + 1]).map((b) => b.value - bars[bars.indexOf(b) - 1].value);
     const step = steps.length ? Math.min(...steps) / width : 0; // neighbours on a grid are one heap
-    const curve = blurred(masses, Math.max(0.35 * spread, 0.7 * step, 1));
-    const peak = (from, to) => Math.max(...curve.slice(from, to));
-    let best = null, depth = 0.5;
-    for (let i = 1; i < SLICES - 1; i++) {
-      const here = curve[i] / Math.min(peak(0, i), peak(i + 1, SLICES));
-      const before = masses.slice(0, i).reduce((a, b) => a + b, 0) / total;
-      if (here < depth && before > 0.15 && before < 0.85) [best, depth] = [i, here];
-    }
-    if (best === null) return null;
-    return [[0, best], [best, SLICES]].map(([from, to]) => {
-      const mass = masses.slice(from, to).reduce((a, b) => a + b, 0), alone = bars.find((b) => b.at >= from && b.at < to && b.mass > 0.5 * mass);
+    const split = (from, to) => { // at the deepest valley between two that matter, and again
+      const part = masses.slice(from, to), all = sum(part), centre = sum(part.map((m, i) => m * i)) / all;
+      const spread = Math.sqrt(sum(part.map((m, i) => m * (i - centre) ** 2)) / all);
+      const curve = blurred(part, Math.max(0.35 * spread, 0.7 * step, 1));
+      let best = 0, depth = 0.4, before = part[0];
+      for (let i = 1; i < part.length - 1; before += part[i++]) {
+        const here = curve[i] / Math.min(Math.max(...curve.slice(0, i)), Math.max(...curve.slice(i + 1)));
+        if (here < depth && before > 0.15 * total && all - before > 0.15 * total) [best, depth] = [i, here];
+      }
+      return best ? [...split(from, from + best), ...split(from + best, to)] : [[from, to]];
+    };
+    return split(0, SLICES).map(([from, to]) => {
+      const mass = sum(masses.slice(from, to)), alone = bars.find((b) => b.at >= from && b.at < to && b.mass > 0.5 * mass);
       let i = from;
-      for (let sum = masses[i]; sum < 0.5 * mass; sum += masses[i]) i++;
-      return { share: mass / total, value: alone ? alone.value : low + (i + 0.5) * width, exactly: Boolean(alone) };
+      for (let half = masses[i]; half < 0.5 * mass; half += masses[i]) i++;
+      const digit = 10 ** Math.ceil(Math.log10(width)), middle = Math.round((low + (i + 0.5) * width) / digit) * digit;
+      return { share: mass / total, value: alone ? alone.value : middle, exactly: Boolean(alone) };
     });
   }
 
@@ -424,8 +426,13 @@
     drawn.setAttribute("d", sticks.join(""));
     drawn.setAttribute("stroke-width", thick);
     document.getElementById("what-if-density").removeAttribute("hidden");
-    const two = heaps(found), told = (h) => (h.exactly ? "exactly " : "about ") + money(h.value) + " (" + Math.round(100 * h.share) + "\u00a0%)";
-    document.getElementById("what-if-modes").textContent = two ? "Two outcomes are likely here: " + two.map(told).join(" or ") + "." : "";
+    document.getElementById("what-if-modes").textContent = sentence(heaps(found));
+  }
+
+  function sentence(found) { // of a row that has several clear modes, but not of one that has many
+    const count = ["", "", "Two", "Three", "Four"][found.length];
+    const told = found.map((h) => (h.exactly ? "exactly " : "about ") + money(h.value) + " (" + Math.round(100 * h.share) + "\u00a0%)");
+    return count ? count + " outcomes are likely here: " + told.slice(0, -1).join(", ") + " or " + told[told.length - 1] + "." : "";
   }
 
   const knobs = document.getElementById("what-if-knobs");
