@@ -173,6 +173,16 @@ def test_the_page_draws_the_shape_that_python_has(browser, pages, kind):
             assert browser.execute_script(path_of_bars).startswith("M")
 
 
+def test_the_report_says_what_was_recognised(pages):
+    said = {kind: pages[kind][2].read_text(encoding="utf-8") for kind in SHAPED}
+    assert "Many rows share the value 0, which has a probability of its own." in said["zeros"]
+    ratings = r"All values of price are among \d, from -1 to \d in steps of 1: the model gives each"
+    assert re.search(ratings, said["grid"])
+    assert re.search(r"a 90&nbsp;% interval 9\d\.\d\s% of the rows, if all is well", said["grid"])
+    assert "probability of its own" not in said["two modes"]
+    assert "if all is well" not in said["two modes"]
+
+
 def test_two_modes_are_told_in_a_sentence_and_one_is_not(browser, pages):
     from selenium.webdriver.common.by import By
 
