@@ -150,7 +150,10 @@ class DensityDisplay(Display):
 
     def _draw(self, ax: Axes, kwargs: dict[str, Any]) -> None:
         discrete = len(self.atoms) > 0 and not self.density.any()
-        width = _bar_width(self.atoms, float(self.edges[-1] - self.edges[0]))
+        length = float(self.edges[-1] - self.edges[0])
+        # Of all bars at an atom: narrower than the gap to the next, and than what curves show.
+        gap = float(np.diff(self.atoms).min(initial=np.inf))
+        width = min(0.8 * gap, (0.2 if discrete else 0.04) * length)
         self.lines_, self.bars_ = [], []
         middle = 0.5 * (self.edges[1:] + self.edges[:-1])
         for row, name in enumerate(self.names):
@@ -197,8 +200,3 @@ def _density(dist: Distribution, row: int, edges: Array) -> Array:
     mass[(cell >= 0) & (middle < dist.cells[cell, 1])] = 0.0
     slices = np.searchsorted(edges, middle, side="right") - 1
     return np.bincount(slices, mass, len(edges) - 1) / np.diff(edges)
-
-
-def _bar_width(atoms: Array, length: float) -> float:
-    """Of all bars at an atom: narrower than the gap to the next."""
-    return float(min(0.8 * np.diff(atoms).min(initial=np.inf), 0.04 * length))
