@@ -16,9 +16,10 @@ import reference
 from mvenet import AutoRegressor, MVERegressor, MVERegressorCV, _models, recipes
 from mvenet._automatic import baselines
 from mvenet._models.architecture import ACTIVATIONS, Architecture
+from mvenet._models.free_shape import SAMPLERS
 from mvenet._training import fleet
 from mvenet._training.plan import Table
-from mvenet.onnx import _composite, _graph
+from mvenet.onnx import _composite, _graph, _shape
 from mvenet.persistence._names import PARTS, located
 from mvenet.report import _embedded
 
@@ -92,13 +93,23 @@ def test_an_unknown_choice_is_an_error_in_the_engine_too(name):
 # --- parts of a blended mean ----------------------------------------------------------------------
 
 
-def means():
-    """The classes of fitted models that can have a share in a blended mean."""
+def classes_with(method):
+    """The classes of fitted models that have it."""
     modules = [
         import_module(f"{_models.__name__}.{m.name}") for m in iter_modules(_models.__path__)
     ]
     every = {c for module in modules for _, c in inspect.getmembers(module, inspect.isclass)}
-    return [c for c in every if hasattr(c, "evaluate") and not getattr(c, "_is_protocol", False)]
+    return [c for c in every if hasattr(c, method) and not getattr(c, "_is_protocol", False)]
+
+
+def means():
+    """The classes that can have a share in a blended mean."""
+    return classes_with("evaluate")
+
+
+def samplers():
+    """The classes that can name values for a free shape."""
+    return classes_with("named")
 
 
 def test_every_mean_is_known_to_files():
@@ -110,14 +121,35 @@ def test_every_mean_has_its_nodes_or_its_refusal_in_onnx():
     assert set(_composite.mean_nodes.registry) == {object, *means()}
 
 
+def test_every_sampler_is_known_to_files_and_to_the_check_of_shapes():
+    assert len(samplers()) >= 2
+    assert {sampler.__name__ for sampler in samplers()} <= set(PARTS)
+    assert set(SAMPLERS) == set(samplers())
+
+
+def test_every_sampler_has_its_nodes_or_its_refusal_in_onnx():
+    assert set(_shape.sampler_nodes.registry) == {object, *samplers()}
+
+
+def formulas(name):
+    """The classes for which whatif.js has a formula in the list of that name."""
+    script = files("mvenet.report").joinpath("whatif.js").read_text(encoding="utf-8")
+    listed = re.search(rf"const {name} = \{{(.*?)\n    \}};", script, re.DOTALL)[1]
+    return sorted(re.findall(r"^ +(\w+):", listed, re.MULTILINE))
+
+
 def test_every_mean_is_on_the_page_or_stood_in_for():
     packed = set(_embedded.mean_data.registry) - {object}
     assert packed.isdisjoint(_embedded.STOOD_IN_FOR)
     assert packed | set(_embedded.STOOD_IN_FOR) == set(means())
-    script = files("mvenet.report").joinpath("whatif.js").read_text(encoding="utf-8")
-    listed = re.search(r"const MEANS = \{(.*?)\n    \};", script, re.DOTALL)[1]
-    formulas = re.findall(r"^ +(\w+):", listed, re.MULTILINE)
-    assert sorted(formulas) == sorted(mean.__name__ for mean in packed)
+    assert formulas("MEANS") == sorted(mean.__name__ for mean in packed)
+
+
+def test_every_sampler_is_on_the_page_or_stood_in_for():
+    packed = set(_embedded.sampler_data.registry) - {object}
+    assert packed.isdisjoint(_embedded.SAMPLERS_STOOD_IN_FOR)
+    assert packed | set(_embedded.SAMPLERS_STOOD_IN_FOR) == set(samplers())
+    assert formulas("SAMPLERS") == sorted(sampler.__name__ for sampler in packed)
 
 
 def test_every_candidate_can_be_fitted_checked_and_timed_and_is_documented():

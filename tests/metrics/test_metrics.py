@@ -38,7 +38,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.fixes import parse_version
 
 from mvenet import metrics
-from mvenet.distributions import Normal, NormalMixture
+from mvenet.distributions import Normal, NormalMixture, WithAtoms
 from mvenet.metrics import neg_crps_scorer, neg_nll_scorer
 
 Distribution = Normal | NormalMixture
@@ -217,6 +217,40 @@ def test_pit_is_the_cdf_of_scipy_and_uniform_under_the_truth(dist: Distribution)
     many = dist[np.tile(np.arange(40), 100)]
     assert kstest(metrics.pit(outcomes(many), many), "uniform").pvalue > 0.01
     assert kstest(metrics.pit(outcomes(many) + 0.2, many), "uniform").pvalue < 0.01
+
+
+def ratings(n: int = 4000) -> WithAtoms:
+    """Whole numbers from 0 to 3."""
+    means = np.random.default_rng(0).normal(1.5, 1.0, n)
+    smooth = NormalMixture([means, means + 1], np.full((2, n), 0.4))
+    ends = [-np.inf, 0.5, 1.5, 2.5, np.inf]
+    return WithAtoms(smooth, [0.0, 1.0, 2.0, 3.0], [*pairwise(ends)], 1.0)
+
+
+def test_pit_is_drawn_at_atoms() -> None:
+    dist = ratings()
+    y = dist.sample(random_state=1)[0]
+    drawn = metrics.pit(y, dist, random_state=2)
+    assert kstest(drawn, "uniform").pvalue > 0.01
+    assert kstest(dist.cdf(y), "uniform").pvalue < 1e-9
+    assert (drawn <= dist.cdf(y)).all() and (drawn >= dist.cdf(y) - dist.pmf(y)).all()
+    assert_array_equal(drawn, metrics.pit(y, dist, random_state=2))
+    assert (drawn != metrics.pit(y, dist)).any()
+    assert metrics.miscalibration_area(y, dist) < 3 * 0.31 / np.sqrt(len(y))
+
+
+def test_scores_of_atoms() -> None:
+    dist = ratings()
+    y = dist.sample(random_state=1)[0]
+    for level in (0.3, 0.5, 0.9):
+        low, high = dist.interval(level).T
+        inside = ((low <= y) & (y <= high)).mean()
+        assert metrics.coverage(y, dist, nominal=level) == pytest.approx(inside)
+        assert inside > level - 0.02
+    found = metrics.summary(y, dist)
+    assert all(np.isfinite(value) for value in found.values())
+    probability = np.log(dist.pmf(y)).mean()
+    assert found["nll"] == pytest.approx(-probability, abs=2e-3)
 
 
 def test_miscalibration_area_by_integration(dist: Distribution) -> None:

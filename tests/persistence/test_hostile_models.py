@@ -25,6 +25,7 @@ from mvenet._models.checks import MalformedError
 from mvenet._models.composite import Composite
 from mvenet._models.ensemble import Ensemble
 from mvenet._models.forest import Forest
+from mvenet._models.free_shape import Atoms, Constant, FreeShape, TreeValues
 from mvenet._models.means import GivenRegressor, Linear, MeanOfNoise, NetworkMean
 from mvenet.persistence import load, load_to_predict, save
 
@@ -44,6 +45,14 @@ def made() -> Pipeline:
     """What `mvenet fit` makes, with a part of every kind in it."""
     encoder = TableEncoder(target="y").fit(FRAME)
     found = load(FIXTURES / "format-3" / "automatic.mve")
+    return Pipeline([("table", encoder), ("model", found)])
+
+
+@pytest.fixture(scope="module")
+def free() -> Pipeline:
+    """The same with values that trees name, those of all rows, and an atom."""
+    encoder = TableEncoder(target="y").fit(FRAME)
+    found = load(FIXTURES / "format-3" / "automatic-atoms.mve")
     return Pipeline([("table", encoder), ("model", found)])
 
 
@@ -192,6 +201,48 @@ def test_no_tree_leads_out_of_its_model_or_round_in_it(
 ) -> None:
     reason = "leads nowhere|column too many|feature holds a value"
     for said in refusals(PLACES[place](made, forest(name)), path):
+        assert any(words in said for words in reason.split("|")), said
+
+
+PARTS_OF_SHAPES: dict[str, Callable[[Composite], Any]] = {
+    "trees' values": lambda m: TreeValues(forest("out of the forest")),
+    "values of all rows": lambda m: m.free.samplers[1],
+    "shape": lambda m: m.free,
+    "atoms": lambda m: m.atoms,
+}
+
+
+@pytest.mark.parametrize("name", PARTS_OF_SHAPES)
+def test_parts_of_a_shape_are_refused_wherever_else_they_stand(
+    name: str, free: Pipeline, path: Path
+) -> None:
+    model = free[-1].model_
+    part = PARTS_OF_SHAPES[name](model)
+    places = [apply(free, part) for apply in PLACES.values()]
+    # In the place of another part of the model that has a place for it.
+    fields = {"free", "atoms", "piecewise", "range", "shares", "noises", "widest"}
+    fields -= {"free"} if name == "shape" else {"atoms"} if name == "atoms" else set()
+    places += [with_model(free, holding(model, **{field: part})) for field in sorted(fields)]
+    for evil in places:
+        for said in unreadable(path, packed(evil)):
+            reasons = ("no part of a model", "that no fit has made", "in the place of a model")
+            assert any(reason in said for reason in reasons), said
+
+
+@pytest.mark.parametrize("place", ["itself", "in a candidate"])
+@pytest.mark.parametrize("name", FORESTS)
+def test_no_tree_leads_out_of_a_free_shape(
+    name: str, place: str, free: Pipeline, path: Path
+) -> None:
+    model = free[-1].model_
+    evil = of_free(model, samplers=(TreeValues(forest(name)), model.free.samplers[1]))
+    inner = holding(free[-1], model_=evil)
+    around = {
+        "itself": lambda: with_model(free, evil),
+        "in a candidate": lambda: with_model(free, blend(model, GivenRegressor(inner))),
+    }[place]()
+    reason = "leads nowhere|column too many|feature holds a value"
+    for said in refusals(around, path):
         assert any(words in said for words in reason.split("|")), said
 
 
@@ -380,6 +431,144 @@ def test_parts_that_no_fit_has_made(change: str, made: Pipeline, path: Path) -> 
         evil.check(3)
     for said in refusals(with_model(made, evil), path):
         assert "holds a model that no fit has made: " in said and reason in said
+
+
+def of_free(model: Composite, **fields: Any) -> Composite:
+    return holding(model, free=holding(model.free, **fields))
+
+
+def of_atoms(model: Composite, **fields: Any) -> Composite:
+    return holding(model, atoms=holding(model.atoms, **fields))
+
+
+def marginal(model: Composite, values: Any) -> Composite:
+    return of_free(model, samplers=(model.free.samplers[0], Constant(values)))
+
+
+def many_trees(model: Composite, count: int) -> Composite:
+    """Trees of a leaf each: few bytes, and a component for each of their widths."""
+    leaves, starts = np.full(count, -1, np.int16), np.arange(count + 1)
+    values = np.zeros(count, np.float32), np.zeros(count, np.int32)
+    trees = TreeValues(Forest(leaves, *values, starts, 0.0, 1.0))
+    return of_free(model, samplers=(trees, model.free.samplers[1]))
+
+
+def many_atoms(model: Composite, count: int) -> Composite:
+    values = np.arange(float(count))
+    ends = np.column_stack([values - 0.5, values + 0.5])
+    return of_atoms(model, values=values, cells=ends)
+
+
+def cells(*pairs: tuple[float, float]) -> np.ndarray:
+    return np.array(pairs, dtype=np.float64)
+
+
+def share(model: Composite, value: float) -> np.ndarray:
+    """The weights, the first of them another and the second what then is left."""
+    weights = model.free.weights.copy()
+    weights[:, 1] += weights[:, 0] - value
+    weights[:, 0] = value
+    return weights
+
+
+SHAPES: dict[str, tuple[str, Callable[[Composite], Composite]]] = {
+    "narrowest NaN": ("narrowest", lambda m: holding(m, narrowest=math.nan)),
+    "narrowest below 0": ("narrowest", lambda m: holding(m, narrowest=-1.0)),
+    "narrowest text": ("narrowest", lambda m: holding(m, narrowest="1")),
+    "narrowest above widest": ("narrow", lambda m: holding(m, narrowest=1e100)),
+    "list as shape": ("place of FreeShape", lambda m: holding(m, free=[])),
+    "atoms as shape": ("place of FreeShape", lambda m: holding(m, free=m.atoms)),
+    "shape as atoms": ("place of Atoms", lambda m: holding(m, atoms=m.free)),
+    "shape further": ("place of FreeShape", lambda m: of_free(m, further=1)),
+    "no samplers": ("no values", lambda m: of_free(m, samplers=(), widths=())),
+    "list of samplers": ("no values", lambda m: of_free(m, samplers=list(m.free.samplers))),
+    "fewer samplers": ("no values", lambda m: of_free(m, samplers=m.free.samplers[:1])),
+    "forest as sampler": ("place of values", lambda m: of_free(
+        m, samplers=(m.means[0], m.free.samplers[1]))),
+    "shape as sampler": ("place of values", lambda m: of_free(
+        m, samplers=(m.free, m.free.samplers[1]))),
+    "sampler as mean": ("place of a mean", lambda m: blend(m, m.free.samplers[0])),
+    "values as mean": ("place of a mean", lambda m: blend(m, m.free.samplers[1])),
+    "no forest": ("place of Forest", lambda m: of_free(
+        m, samplers=(TreeValues(None), m.free.samplers[1]))),
+    "trees in trees": ("place of Forest", lambda m: of_free(
+        m, samplers=(TreeValues(m.free.samplers[0]), m.free.samplers[1]))),
+    "values NaN": ("marginal", lambda m: marginal(m, np.full(32, math.nan))),
+    "no values of all rows": ("no values", lambda m: marginal(m, np.ones(0))),
+    "values of a table": ("no list", lambda m: marginal(m, np.ones((32, 1)))),
+    "values of another number": ("other values", lambda m: marginal(m, np.ones(31))),
+    "width NaN": ("widths", lambda m: of_free(
+        m, widths=(m.free.widths[0] * math.nan, m.free.widths[1]))),
+    "width 0": ("widths", lambda m: of_free(m, widths=(0 * m.free.widths[0], m.free.widths[1]))),
+    "widths of a list": ("no table", lambda m: of_free(
+        m, widths=(m.free.widths[0][:, 0].copy(), m.free.widths[1]))),
+    "widths of others": ("other values", lambda m: of_free(
+        m, widths=(np.ones((5, 7)), m.free.widths[1]))),
+    "fewer widths": ("weights", lambda m: of_free(
+        m, widths=(m.free.widths[0][:2], m.free.widths[1]))),
+    "many trees": ("more components", lambda m: many_trees(m, 10**6)),
+    "many widths": ("more components", lambda m: of_free(
+        m, widths=(np.ones((10**5, 1)), m.free.widths[1]))),
+    "ends NaN": ("ends of bins", lambda m: of_free(m, ends=np.array([math.nan]))),
+    "ends below 0": ("ends of bins", lambda m: of_free(m, ends=np.array([-1.0]))),
+    "ends backwards": ("before they begin", lambda m: of_free(m, ends=np.array([2.0, 1.0]))),
+    "ends of a table": ("no list", lambda m: of_free(m, ends=np.ones((1, 1)))),
+    "more ends": ("weights", lambda m: of_free(m, ends=np.array([1.0]))),
+    "weight NaN": ("weights", lambda m: of_free(m, weights=share(m, math.nan))),
+    "weight below 0": ("weights", lambda m: of_free(m, weights=share(m, -0.5))),
+    "weights of two": ("one in all", lambda m: of_free(m, weights=2 * m.free.weights)),
+    "weights of fewer": ("weights", lambda m: of_free(m, weights=m.free.weights[:, 1:].copy())),
+    "weights of a list": ("weights", lambda m: of_free(m, weights=m.free.weights[0])),
+    "weights of halves": ("weights", lambda m: of_free(m, weights=m.free.weights.astype("<f4"))),
+    "networks as weights": ("weights", lambda m: of_free(m, weights=m.noises[0].networks)),
+    "no atoms": ("no atoms", lambda m: of_atoms(m, values=np.ones(0), cells=np.ones((0, 2)))),
+    "many atoms": ("more than a fit finds", lambda m: many_atoms(m, 10**6)),
+    "atoms of a table": ("no list", lambda m: of_atoms(m, values=np.ones((1, 1)))),
+    "atom NaN": ("atoms", lambda m: of_atoms(m, values=np.array([math.nan]))),
+    "atom too large": ("squared", lambda m: of_atoms(m, values=np.array([-1e200]))),
+    "atoms astray": ("in order", lambda m: of_atoms(
+        m, values=np.array([1.0, 0.0]), cells=cells((0, 1), (1, 2)))),
+    "atom outside": ("outside", lambda m: of_atoms(m, cells=cells((1, 2)))),
+    "cells that overlap": ("overlap", lambda m: of_atoms(
+        m, values=np.array([0.0, 1.0]), cells=cells((-1, 0.6), (0.5, 2)))),
+    "cell of no length": ("overlap", lambda m: of_atoms(m, cells=cells((0, 0)))),
+    "cell NaN": ("outside", lambda m: of_atoms(m, cells=cells((-1, math.nan)))),
+    "cells of more": ("other cells", lambda m: of_atoms(m, cells=cells((-1, 1), (1, 2)))),
+    "cells of a list": ("no pairs", lambda m: of_atoms(m, cells=np.array([-1.0, 1.0]))),
+    "cells of texts": ("other cells", lambda m: of_atoms(m, cells=np.array([["-1", "1"]]))),
+    "resolution 0": ("resolution", lambda m: of_atoms(m, resolution=0.0)),
+    "resolution below 0": ("resolution", lambda m: of_atoms(m, resolution=-1.0)),
+    "resolution infinite": ("resolution", lambda m: of_atoms(m, resolution=math.inf)),
+    "resolution text": ("resolution", lambda m: of_atoms(m, resolution="1")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", SHAPES)
+def test_shapes_that_no_fit_has_made(change: str, free: Pipeline, path: Path) -> None:
+    reason, apply = SHAPES[change]
+    evil = apply(free[-1].model_)
+    with pytest.raises(MalformedError, match=reason):
+        evil.check(3)
+    for said in unreadable(path, packed(with_model(free, evil))):
+        assert "holds a model that no fit has made: " in said and reason in said
+
+
+@pytest.mark.parametrize("name", ["automatic-atoms", "automatic-atoms-log"])
+def test_good_shapes_are_read_in_either_way(name: str, free: Pipeline, path: Path) -> None:
+    model = Pipeline([free.steps[0], ("model", load(FIXTURES / "format-3" / f"{name}.mve"))])
+    shape = model[-1].model_
+    assert type(shape.free) is FreeShape and type(shape.atoms) is Atoms
+    save(model, path)
+    read = load(path)
+    encoder, predictor = load_to_predict(path)
+    X = encoder.transform(FRAME)
+    expected = model.predict(FRAME, return_std=True)
+    np.testing.assert_array_equal(read.predict(FRAME, return_std=True), expected)
+    np.testing.assert_array_equal(predictor.predict(X, return_std=True), expected)
+    for level in (0.5, 0.9):
+        ends = model[-1].predict_interval(X, level)
+        np.testing.assert_array_equal(read[-1].predict_interval(X, level), ends)
+        np.testing.assert_array_equal(predictor.predict_interval(X, level), ends)
 
 
 PROCESS: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {

@@ -29,9 +29,11 @@ from matplotlib.figure import Figure  # noqa: E402
 
 from mvenet import MVERegressor, MVERegressorCV, Normal, NormalMixture, metrics, plots  # noqa: E402
 from mvenet.datasets import quadratic  # noqa: E402
+from mvenet.distributions import LogNormalMixture, WithAtoms  # noqa: E402
 from mvenet.plots import (  # noqa: E402
     BandDisplay,
     CoverageDisplay,
+    DensityDisplay,
     HistoryDisplay,
     PITDisplay,
     PredictionDisplay,
@@ -55,6 +57,13 @@ RNG = np.random.default_rng(0)
 TABLE = RNG.normal(size=(90, 3))
 TARGET = TABLE @ [1.0, 0.5, 0.0] + 0.3 * RNG.normal(size=90)
 OKABE_ITO = {"#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#f0e442", "#000000"}
+
+
+SMOOTH = NormalMixture([[0.2, 2.0, 1.0], [3.0, 2.5, 1.0]], [[0.5, 1.0, 0.3], [0.2, 1.0, 0.3]])
+MIXED = WithAtoms(SMOOTH, [0.0, 3.0], [[-np.inf, 0.1], [2.9, 3.1]], 0.1)
+RATINGS = WithAtoms(
+    SMOOTH, [0.0, 1.0, 2.0, 3.0], [[-np.inf, 0.5], [0.5, 1.5], [1.5, 2.5], [2.5, np.inf]], 1.0
+)
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +109,9 @@ def everything(ensemble, wide, search):
         "band of several": lambda ax: BandDisplay.from_estimator(wide, TABLE, TARGET, ax=ax),
         "parts": lambda ax: UncertaintyDisplay.from_estimator(ensemble, X, ax=ax),
         "parts of rows": lambda ax: UncertaintyDisplay.from_estimator(wide, TABLE, ax=ax),
+        "density": lambda ax: DensityDisplay.from_estimator(ensemble, X, ax=ax),
+        "density with an atom": lambda ax: DensityDisplay.from_predictions(MIXED, ax=ax),
+        "density of atoms": lambda ax: DensityDisplay.from_predictions(RATINGS, ax=ax),
         "prediction": lambda ax: PredictionDisplay.from_estimator(ensemble, X, y, ax=ax),
         "some": lambda ax: PredictionDisplay.from_estimator(ensemble, X, y, max_points=50, ax=ax),
         "coverage": lambda ax: CoverageDisplay.from_estimator(ensemble, X, y, ax=ax),
@@ -112,7 +124,8 @@ def everything(ensemble, wide, search):
 
 
 PICTURES = (
-    "band", "band of several", "parts", "parts of rows", "prediction", "some", "coverage", "pit",
+    "band", "band of several", "parts", "parts of rows", "density", "density with an atom",
+    "density of atoms", "prediction", "some", "coverage", "pit",
     "spread", "search", "history", "history of two",
 )  # fmt: skip
 
@@ -224,6 +237,63 @@ def test_interface_is_scikit_learns():
         display = getattr(plots, name)
         assert next(iter(inspect.signature(display.plot).parameters)) == "self"
         assert inspect.signature(display.from_estimator).parameters["ax"].default is None
+
+
+# --- densities -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "dist", [SMOOTH, MIXED, RATINGS, LogNormalMixture([[0.0, 1.0]], [[0.5, 0.02]])], ids=repr
+)
+def test_areas_of_a_density_are_probabilities(dist):
+    display = DensityDisplay.from_predictions(dist)
+    area = display.density @ np.diff(display.edges) + display.masses.sum(axis=1)
+    assert_allclose(area, 1, atol=5e-3)
+    for row, density in enumerate(display.density):
+        one = dist[row]
+        values = [one.pmf(value)[0] for value in display.atoms]
+        assert_allclose(display.masses[row], values, atol=1e-12)
+        outside = np.abs(display.edges[:, None] - 1.7).argmin()
+        smooth = dist.smooth[row] if isinstance(dist, WithAtoms) else one
+        if dist is not RATINGS:
+            middle = display.edges[outside : outside + 2].mean()
+            assert density[outside] == pytest.approx(smooth.pdf(middle)[0], rel=0.02, abs=1e-9)
+    drawn = [bar.get_height() * bar.get_width() for bars in display.bars_ for bar in bars]
+    if dist is MIXED:
+        assert_allclose(drawn, display.masses.ravel(), atol=1e-12)
+    if dist is RATINGS:
+        heights = [bar.get_height() for bars in display.bars_ for bar in bars]
+        assert_allclose(heights, display.masses.ravel(), atol=1e-12)
+        assert display.lines_ == [] and display.ax_.get_ylabel() == "Probability"
+
+
+def test_a_narrow_peak_is_seen_and_rows_are_chosen():
+    ones = np.ones(90)
+    many = NormalMixture([0 * ones, 100 * ones], [1e-6 * ones, 10 * ones])
+    display = DensityDisplay.from_predictions(many, max_rows=3, y_label="power (kW)", alpha=0.5)
+    assert display.names == ["row 0", "row 44", "row 89"] == labels_of(display.ax_)
+    assert_allclose(display.density @ np.diff(display.edges), 1, atol=5e-3)
+    assert display.density[:, :150].max() > 0.5 and display.lines_[0].get_alpha() == 0.5
+    assert "power (kW)" in display.ax_.get_xlabel()
+    with pytest.raises(ValueError, match="max_rows must be a positive integer, got 0"):
+        DensityDisplay.from_predictions(many, max_rows=0)
+    with pytest.raises(ValueError, match=r"dist must be a distribution .* got 3: use predict_dist"):
+        DensityDisplay.from_predictions(3)
+
+
+def test_pictures_of_calibration_are_fair_to_atoms():
+    rng = np.random.default_rng(0)
+    means = rng.normal(1.5, 1.0, 4000)
+    smooth = NormalMixture([means, means + 1], np.full((2, 4000), 0.4))
+    dist = WithAtoms(smooth, RATINGS.atoms, RATINGS.cells, 1.0)
+    y = dist.sample(random_state=1)[0]
+    coverage = CoverageDisplay.from_predictions(y, dist)
+    assert_allclose(coverage.observed, coverage.nominal, atol=0.03)
+    pit = PITDisplay.from_predictions(y, dist).pit
+    assert stats.kstest(pit, "uniform").pvalue > 0.01
+    assert_array_equal(PITDisplay.from_predictions(y, dist).pit, pit)  # the same picture
+    for display in (PredictionDisplay, SpreadDisplay):
+        display.from_predictions(y, dist)
 
 
 # --- bands ---------------------------------------------------------------------------------------

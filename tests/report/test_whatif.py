@@ -63,14 +63,25 @@ def fitted(kind):
             AutoRegressor(cv=2, candidates=["linear", "gaussian process"], random_state=0)
         ),
         "other": BayesianRidge(),
-    }[kind]
-    if kind == "automatic":
-        frame = frame.with_columns(pl.col("price").exp())
+    }.get(kind) or AutoRegressor(
+        "low", ["trees"], "log" if kind == "log grid" else "identity", cv=2, random_state=0
+    )
+    price = frame["price"].to_numpy()
+    heap = np.random.default_rng(1).choice([2.0, 6.0], len(price))
+    prices = {
+        "automatic": np.exp(price),
+        "two modes": heap + 0.1 * price,
+        "zeros": np.where(price < 1.5, 0.0, heap + 0.1 * price),
+        "grid": np.round(price),
+        "log grid": np.round(np.exp(0.5 * price)) + 1,
+    }
+    frame = frame.with_columns(price=prices.get(kind, price))
     model = Pipeline([("table", TableEncoder(target="price")), ("model", last)])
     return model.fit(frame.drop("price"), frame["price"].to_numpy()), frame
 
 
-KINDS = ("networks", "pieces", "cross-fit", "automatic", "calibrated", "other")
+SHAPED = ("two modes", "zeros", "grid", "log grid")
+KINDS = ("networks", "pieces", "cross-fit", "automatic", "calibrated", "other", *SHAPED)
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +141,104 @@ def test_the_page_says_what_python_says(browser, pages, kind):
             assert np.abs(np.subtract(got, expected)).max() < 1e-4 * spread, changes
         elif inside:
             assert np.abs(np.subtract(got, expected)).max() < 0.5 * spread, changes
+
+
+@pytest.mark.parametrize("kind", SHAPED)
+def test_the_page_draws_the_shape_that_python_has(browser, pages, kind):
+    model, _, path = pages[kind]
+    assert "The model itself runs in this page. Nothing" in path.read_text(encoding="utf-8")
+    composite = model[-1].model_
+    assert (composite.free is not None, composite.atoms is not None) == {
+        "two modes": (True, False),
+        "zeros": (True, True),
+    }.get(kind, (composite.free is not None, True))
+    opened(browser, path, 1280)
+    shapes = browser.execute_script("""
+        const data = JSON.parse(document.getElementById('what-if-data').textContent);
+        return Object.values(data.starts).map((row) => {
+            const found = mvenetWhatIf.shape(mvenetWhatIf.normals(row), -5, 25);
+            return {row: row, masses: found.masses, bars: found.bars.map((b) => b.mass)};
+        });""")
+    assert len(shapes) > 1
+    for shape in shapes:
+        (dist,) = [
+            predictive_distribution(model[1:], model[0].transform(coded(model, shape["row"])))
+        ]
+        ends = [dist.cdf(value)[0] for value in np.linspace(-5, 25, 201)]
+        np.testing.assert_allclose(shape["masses"], np.diff(ends), atol=2e-6)
+        if composite.atoms is not None:
+            masses = [dist.pmf(value)[0] for value in composite.atoms.values]
+            np.testing.assert_allclose(shape["bars"], masses, atol=2e-6)
+            path_of_bars = "return document.getElementById('what-if-atoms').getAttribute('d')"
+            assert browser.execute_script(path_of_bars).startswith("M")
+
+
+def test_the_report_says_what_was_recognised(pages):
+    said = {kind: pages[kind][2].read_text(encoding="utf-8") for kind in SHAPED}
+    assert "Many rows share the value 0, which has a probability of its own." in said["zeros"]
+    ratings = r"All values of price are among \d, from -1 to \d in steps of 1: the model gives each"
+    assert re.search(ratings, said["grid"])
+    assert re.search(r"a 90&nbsp;% interval 9\d\.\d\s% of the rows, if all is well", said["grid"])
+    assert "probability of its own" not in said["two modes"]
+    assert "if all is well" not in said["two modes"]
+
+
+def test_two_modes_are_told_in_a_sentence_and_one_is_not(browser, pages):
+    from selenium.webdriver.common.by import By
+
+    said = {}
+    for kind in ("two modes", "zeros", "networks", "grid", "other"):
+        opened(browser, pages[kind][2], 1280)
+        said[kind] = browser.find_element(By.ID, "what-if-modes").get_attribute("textContent")
+        drawn = browser.find_element(By.ID, "what-if-density").is_displayed()
+        assert drawn == (kind != "other")
+        assert browser.get_log("browser") == []
+    number = r"(exactly|about) \d[.\d]*\s€ \(\d+\s%\)"
+    assert re.fullmatch(rf"Two outcomes are likely here: {number} or {number}\.", said["two modes"])
+    assert re.fullmatch(
+        rf"(Two|Three) outcomes are likely here: exactly 0.*{number}\.", said["zeros"]
+    )
+    assert said["networks"] == said["grid"] == said["other"] == ""
+
+
+HEAPS = "return mvenetWhatIf.heaps(mvenetWhatIf.shape(arguments[0], -5, 25))"
+
+
+def normals(*means, std=0.1):
+    return [{"weight": 1 / len(means), "mean": mean, "std": std} for mean in means]
+
+
+def test_neighbours_on_a_grid_are_one_heap(browser, pages):
+    opened(browser, pages["grid"][2], 1280)
+    assert len(browser.execute_script(HEAPS, normals(2.5))) == 1
+    low, high = browser.execute_script(HEAPS, normals(0.1, 3.9))
+    assert low == {"share": pytest.approx(0.5, abs=0.01), "value": 0, "exactly": True}
+    assert high["exactly"] and high["value"] == 4
+
+
+def test_heaps_are_counted(browser, pages):
+    opened(browser, pages["networks"][2], 1280)
+    for means in ([3], [3, 9], [0, 3, 15], [0, 0.3, 0.5], [3] * 9 + [20]):
+        found = browser.execute_script(HEAPS, normals(*means, std=0.3))
+        clear = [3] if len(means) == 10 else [0.3] if 0.5 in means else means
+        assert [heap["value"] for heap in found] == pytest.approx(clear, abs=0.5)
+        assert sum(heap["share"] for heap in found) == pytest.approx(1)
+    # Values of a few trees of one heap are none of their own.
+    draws = np.random.default_rng(0).normal(10, 3, (20, 25)).tolist()
+    counts = [len(browser.execute_script(HEAPS, normals(*some, std=0.05))) for some in draws]
+    assert counts.count(1) >= 18
+
+
+def test_trees_that_name_values_are_not_embedded_twice():
+    model = load(FIXTURES.with_name("format-3") / "automatic-atoms.mve")
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    data, _ = _embedded.embedded(model, X)
+    assert len(data["forests"]) == 1 and data["free"]["samplers"][0]["count"] == 25
+    rounded = _embedded._rounded_composite(model.model_)
+    (mean,) = rounded.means
+    values = rounded.free.samplers[0].forest
+    np.testing.assert_array_equal(values.threshold, mean.thinned(25).threshold)
+    assert (values.threshold != model.model_.free.samplers[0].forest.threshold).any()
 
 
 def test_trees_of_more_columns_than_two_bytes_count_are_not_embedded():

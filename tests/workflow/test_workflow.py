@@ -16,7 +16,7 @@ pl = pytest.importorskip("polars")
 
 from mvenet import AutoRegressor, MVERegressor, metrics, workflow  # noqa: E402
 from mvenet._utils import wording  # noqa: E402
-from mvenet.distributions import Normal  # noqa: E402
+from mvenet.distributions import Normal, NormalMixture, WithAtoms  # noqa: E402
 from mvenet.predictive import predictive_distribution  # noqa: E402
 from mvenet.table import TableEncoder  # noqa: E402
 from mvenet.table._columns import split_target  # noqa: E402
@@ -326,3 +326,20 @@ def test_split_target_and_fit_agree_on_rows(fitted):
     X, y, _ = split_target(houses(), "price")
     assert_array_equal(y[fitted.evaluation.rows], fitted.evaluation.y)
     assert X.columns == ["size", "town", "garden"]
+
+
+def test_intervals_that_end_at_atoms_are_not_too_wide_for_it():
+    n = 500
+    smooth = NormalMixture([np.linspace(0, 3, n)], np.full((1, n), 0.5))
+    ends = [-np.inf, 0.5, 1.5, 2.5, np.inf]
+    dist = WithAtoms(smooth, [0.0, 1.0, 2.0, 3.0], np.column_stack([ends[:-1], ends[1:]]), 1.0)
+    y = dist.sample(random_state=0)[0]
+    found = judge(y, dist, np.arange(n))
+    assert found.coverage[0.5] > 0.6 and found.expected(0.5) == pytest.approx(
+        found.coverage[0.5], abs=0.05
+    )
+    assert {found.verdict(level)[0] for level in found.coverage} == {"as claimed"}
+    assert judge(np.round(smooth.mean), dist, np.arange(n)).verdict(0.5)[0] == "too wide"
+    assert judge(y + 9, dist, np.arange(n)).verdict(0.9)[0] == "too narrow"
+    plain = judge(y, smooth, np.arange(n))
+    assert plain.expected(0.9) == 0.9

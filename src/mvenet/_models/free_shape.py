@@ -20,8 +20,12 @@ from mvenet._models.checks import check_array, check_fields, check_number, requi
 from mvenet._models.forest import Forest
 from mvenet._models.interface import Columns, Inputs, Sampler
 from mvenet._models.means import GIVEN_QUANTILES, GivenRegressor
+from mvenet._models.seen import WIDEST
 
 Array = NDArray[np.float64]
+# Far more than a fit makes: a small file could otherwise ask for any amount of memory.
+MOST_COMPONENTS = 4_096
+MOST_ATOMS = 4_096
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class TreeValues:
     def __len__(self) -> int:
         return len(self.forest.starts) - 1
 
-    def evaluate(self, inputs: Inputs) -> Array:
+    def named(self, inputs: Inputs) -> Array:
         """The values for each row, of shape (k, n)."""
         return self.forest.values(inputs.clipped, inputs.threads)
 
@@ -53,7 +57,7 @@ class Constant:
     def __len__(self) -> int:
         return len(self.values)
 
-    def evaluate(self, inputs: Inputs) -> Array:
+    def named(self, inputs: Inputs) -> Array:
         """The values for each row, of shape (k, n)."""
         return np.repeat(self.values[:, None], len(inputs.plain), axis=1)
 
@@ -74,7 +78,7 @@ class GivenQuantiles:
     def __len__(self) -> int:
         return GIVEN_QUANTILES
 
-    def evaluate(self, inputs: Inputs) -> Array:
+    def named(self, inputs: Inputs) -> Array:
         """The values for each row, of shape (k, n)."""
         return self.regressor.quantiles(inputs.clipped)
 
@@ -115,7 +119,7 @@ class FreeShape:
 
     def components(self, inputs: Inputs, noises: int) -> tuple[Array, Array, Array]:
         """Means (c, n) and widths (c,) of its components; weights of all, (noises + c, n)."""
-        values = [sampler.evaluate(inputs) for sampler in self.samplers]
+        values = [sampler.named(inputs) for sampler in self.samplers]
         shares = self.weights[self.bin_of(values[0])].T
         means, widths, weights, at = [], [], [shares[:noises]], noises
         for several, some in zip(values, self.widths, strict=True):
@@ -143,6 +147,7 @@ class FreeShape:
             count = shape_of(some, 2, "the widths of a free shape are no table")
             require(count[1] in (1, len(sampler)), "a free shape has other values than widths")
             check_array(some, count, "widths of a free shape", above=0.0)
+        require(self.count <= MOST_COMPONENTS, "a free shape has more components than a fit gives")
         bins = shape_of(self.ends, 1, "the bins of a free shape are no list")[0] + 1
         check_array(self.ends, (bins - 1,), "ends of bins", least=0.0)
         require((np.diff(self.ends) >= 0).all(), "bins end before they begin")
@@ -186,10 +191,13 @@ class Atoms:
         """Raise an error if a fit cannot have made it."""
         check_fields(self, Atoms)
         count = shape_of(self.values, 1, "the atoms are no list")
-        require(count[0] > 0, "there are no atoms")
+        require(0 < count[0] <= MOST_ATOMS, "there are no atoms, or more than a fit finds")
         check_array(self.values, count, "atoms")
+        require(np.abs(self.values).max() < WIDEST, "an atom is too large to be squared")
+        require((np.diff(self.values) > 0).all(), "atoms are not in order")
         cells = shape_of(self.cells, 2, "the cells of atoms are no pairs")
-        require(cells == (*count, 2) and self.cells.dtype.str == "<f8", "atoms have other cells")
+        usual = self.cells.dtype.str == "<f8" and self.cells.flags.c_contiguous
+        require(cells == (*count, 2) and usual, "atoms have other cells")
         low, high = self.cells.T
         require((low <= self.values).all() and (self.values <= high).all(), "an atom is outside")
         require((low < high).all() and (low[1:] >= high[:-1]).all(), "cells of atoms overlap")

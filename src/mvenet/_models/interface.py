@@ -76,12 +76,16 @@ class Mean(Protocol):
 
 
 class Sampler(Protocol):
-    """A part that names values which a row may have, all equally probable."""
+    """A part that names values which a row may have, all equally probable.
+
+    It is no :class:`Mean`, and has another name for its work: where a mean is wanted, no file may
+    put one.
+    """
 
     def __len__(self) -> int:
         """How many values it names."""
 
-    def evaluate(self, inputs: Inputs) -> Array:
+    def named(self, inputs: Inputs) -> Array:
         """The values for each row, of shape (k, n)."""
 
     def check(self, columns: Columns) -> None:

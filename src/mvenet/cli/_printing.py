@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from mvenet._utils.wording import harmless, readable, verdict
+from mvenet._utils.wording import harmless, readable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -220,7 +220,7 @@ def print_evaluation(evaluation: Evaluation, where: str) -> None:
     table.add_row("CRPS", readable(scores["crps"]), "lower is better")
     for level in (0.5, 0.9):
         share = evaluation.coverage[level]
-        word = verdict(level, share, len(evaluation.y))[0]
+        word = evaluation.verdict(level)[0]
         table.add_row(f"{100 * level:.0f} % interval", f"covers {100 * share:.1f} %", word)
     screen().print(table)
     if evaluation.without_target:
@@ -229,7 +229,7 @@ def print_evaluation(evaluation: Evaluation, where: str) -> None:
 
 def print_flattered(evaluation: Evaluation) -> None:
     """A word if the intervals hold more than they claim, as they do of rows trained on."""
-    if verdict(0.9, evaluation.coverage[0.9], len(evaluation.y))[0] == "too wide":
+    if evaluation.verdict(0.9)[0] == "too wide":
         say(
             "Note: a model does better on rows that it was trained on; if some of these are, take "
             "others."

@@ -103,8 +103,7 @@ class WithAtoms(Distribution):
     @property
     def everywhere(self) -> bool:
         """Whether the cells leave nothing out: every outcome is an atom."""
-        low, high = self.cells[:, 0], self.cells[:, 1]
-        return bool(np.isinf(low[0]) and np.isinf(high[-1]) and (low[1:] == high[:-1]).all())
+        return nothing_between(self.cells)
 
     @property
     def masses(self) -> FloatArray:
@@ -257,6 +256,12 @@ class WithAtoms(Distribution):
                     width = 0.5 * (far - near) * np.abs(end - begin) * share
                     total += width * np.square(self.smooth._tail(x, sign))
         return total
+
+
+def nothing_between(cells: FloatArray) -> bool:
+    """Whether cells, (k, 2), leave nothing out."""
+    low, high = cells.T
+    return bool(np.isinf(low[0]) and np.isinf(high[-1]) and (low[1:] == high[:-1]).all())
 
 
 def _steps(

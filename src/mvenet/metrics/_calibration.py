@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mvenet.distributions._checks import levels_within
+from mvenet.distributions._checks import Seed, generator, levels_within
 from mvenet.metrics._inputs import (
     FloatArray,
     Forecast,
@@ -53,7 +53,8 @@ def coverage(
 ) -> float | FloatArray:
     """Share of outcomes within their central prediction interval; best when equal to `nominal`.
 
-    Above it the intervals are too wide, below it too narrow.
+    Above it the intervals are too wide, below it too narrow. Where outcomes are atoms, such as
+    ratings, intervals end at them and hold more than they claim; `pit` makes up for that.
 
     Parameters
     ----------
@@ -72,20 +73,29 @@ def coverage(
     """
     levels = levels_within("nominal", nominal, "write 0.95 for 95 %")
     y, predicted, weight = checked_inputs(y_true, dist, std, sample_weight)
-    # Through the cdf: the quantiles of a mixture, one level at a time, would take far longer.
-    needed = 2.0 * np.abs(predicted.cdf(y) - 0.5)
+    # Through the cdf: the quantiles of a mixture, one level at a time, would take far longer. An
+    # interval that ends at an atom holds it.
+    upto = predicted.cdf(y)
+    needed = np.maximum(1.0 - 2.0 * upto, 2.0 * (upto - predicted.pmf(y)) - 1.0)
     return mean_by_level(needed[:, None] <= levels.ravel(), weight, levels)
 
 
-def pit(y_true: ArrayLike, dist: Forecast, std: Given = None) -> FloatArray:
+def pit(
+    y_true: ArrayLike, dist: Forecast, std: Given = None, *, random_state: Seed = None
+) -> FloatArray:
     """Probability integral transform, ``F(y)``: uniform if the forecasts are calibrated.
 
     A histogram like a U tells of std too small, a hump of std too large, a slope of bias. Gneiting,
     Balabdaoui & Raftery (2007), https://doi.org/10.1111/j.1467-9868.2007.00587.x, section 3.1.
 
+    Where F has a step, at a value that has a probability of its own, it is drawn at random between
+    the ends of the step: only so it is uniform.
+
     Parameters
     ----------
     y_true, dist, std : as in `nll`
+    random_state : int, Generator, RandomState or None, default=None
+        Seed or source of randomness; used only if some outcome has a probability of its own.
 
     Returns
     -------
@@ -97,7 +107,10 @@ def pit(y_true: ArrayLike, dist: Forecast, std: Given = None) -> FloatArray:
     [0.5   0.841]
     """
     y, predicted, _ = checked_inputs(y_true, dist, std, None)
-    return predicted.cdf(y)
+    rng, upto, step = generator(random_state), predicted.cdf(y), predicted.pmf(y)
+    if not step.any():
+        return upto
+    return np.clip(upto - rng.random(len(y)) * step, 0.0, 1.0)
 
 
 def miscalibration_area(
@@ -107,7 +120,7 @@ def miscalibration_area(
 
     ``∫ |G(p) - p| dp`` over (0, 1), G(p) the share of outcomes below their p-quantile; exact, not
     on a grid. Calibrated forecasts have about 0.31/√n. Tran et al. (2020),
-    https://doi.org/10.1088/2632-2153/ab7e1a.
+    https://doi.org/10.1088/2632-2153/ab7e1a. At atoms the `pit` is drawn, always alike.
 
     Parameters
     ----------
@@ -123,7 +136,7 @@ def miscalibration_area(
     0.5
     """
     y, predicted, weight = checked_inputs(y_true, dist, std, sample_weight)
-    reached = predicted.cdf(y)
+    reached = pit(y, predicted, random_state=0)
     order = np.argsort(reached)
     share = np.cumsum(np.ones(len(y)) if weight is None else weight[order])
     # G is constant between neighbours: ∫ |p - G| dp = (p - G) |p - G| / 2 there.

@@ -70,6 +70,9 @@ def export(model: Predictor, path: str | os.PathLike[str]) -> None:
     ensembles where std is less than a hundredth of the standard deviation of y). Trees are added
     up in float32, to about 1e-6 of the standard deviation of y.
 
+    Free shapes and atoms are in the file. Where y lies on a grid of hundreds of values, a row takes
+    some hundred kilobytes of memory while it is computed: ask for a thousand rows at a time.
+
     float32 holds seven digits: from a column such as a time in seconds since 1970, subtract an
     offset before training. ``predict`` refuses NaN and infinity; the file answers NaN with NaN, and
     infinity with what both say of all rows more than a million standard deviations away.

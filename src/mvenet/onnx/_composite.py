@@ -10,6 +10,7 @@ import numpy as np
 
 from mvenet._models.composite import Array, Composite
 from mvenet._models.forest import Forest
+from mvenet._models.free_shape import Constant, GivenQuantiles, TreeValues
 from mvenet._models.gaussian_process import LogColumns, Process
 from mvenet._models.means import GivenRegressor, Linear, MeanOfNoise, NetworkMean
 from mvenet._models.mixture import MULTIPLES
@@ -21,10 +22,20 @@ from mvenet.onnx._graph import (
     SMALLEST_STD,
     Graph,
     bent,
+    column,
     each,
     network_means,
     network_variances,
     standardised,
+)
+from mvenet.onnx._shape import (
+    Block,
+    bounded,
+    log_moments,
+    moments,
+    moments_with_atoms,
+    sampler_nodes,
+    shaped_blocks,
 )
 
 FAR = 1e100  # whose square is a number, too
@@ -98,69 +109,37 @@ def composite_moments(graph: Graph, model: Composite) -> None:
     x, seen = graph.double("X"), model.range
     clipped = graph("Max", graph("Min", x, seen.x_high), seen.x_low)
     columns = Columns(graph, model, x, clipped)
+    added = column(graph, _added_variance(graph, model, x, clipped))
+    noises = _noise_block(columns, added)
+    blocks = [noises] if model.free is None else shaped_blocks(columns, model, noises, added)
+    mean, std = (log_moments if model.log else moments)(graph, blocks)
+    if model.atoms is not None:
+        mean, std = moments_with_atoms(graph, model, blocks, (mean, std))
+    std = graph("Max", graph("Mul", std, model.unit), SMALLEST_STD)
+    for name, value in (("mean", graph("Mul", mean, model.unit)), ("std", std)):
+        graph("Squeeze", value, np.array([1]), output=name)
+
+
+def _noise_block(columns: Columns, added: str) -> Block:
+    """The components of the noises, with the weights that they have where no shape is free."""
+    graph, model = columns.graph, columns.model
     parts = [mean_nodes(mean, columns) for mean in model.means]
     blended = graph("Clip", _weighted(graph, parts, model.shares), *model.limits)
-    added = _added_variance(graph, model, x, clipped)
-    means, variances = [], []
+    means, variances = list[str](), list[str]()
     for number, noise in enumerate(model.noises):
         if noise.joint:
             mean, z = columns.of_joint(number)
             mean = graph("Clip", mean, *model.limits)
         else:
-            column = graph("Unsqueeze", blended, np.array([1]))
-            read = graph("Concat", columns.read_by(noise), column, axis=1)
+            read = graph("Concat", columns.read_by(noise), column(graph, blended), axis=1)
             mean, z = blended, standardised(graph, noise.networks, read)
-        variance = _noise_variance(graph, noise, z)
-        for multiple in MULTIPLES[noise.weights > 0]:
-            means.append(mean)
-            own = graph("Add", graph("Mul", variance, float(multiple**2)), added)
-            wide = np.isinf(model.widest)
-            variances.append(own if wide else graph("Min", own, float(model.widest**2)))
-    (_log_mixture if model.log else _mixture)(graph, model, means, variances)
-
-
-def _mixture(
-    graph: Graph, model: Composite, means: Sequence[str], variances: Sequence[str]
-) -> None:
-    """Mean and std of the mixture, from those of its components."""
-    centre = _weighted(graph, means, model.weights)
-    squares = []
-    for mean, variance in zip(means, variances, strict=True):
-        distance = graph("Sub", mean, centre)
-        squares.append(graph("Add", variance, graph("Mul", distance, distance)))
-    total = graph("Sqrt", _weighted(graph, squares, model.weights))
-    graph("Mul", centre, model.unit, output="mean")
-    graph("Max", graph("Mul", total, model.unit), SMALLEST_STD, output="std")
-
-
-def _log_mixture(
-    graph: Graph, model: Composite, means: Sequence[str], variances: Sequence[str]
-) -> None:
-    """The same where mean and variance are of log y: moments of y, of a mixture of log-normals.
-
-    As in :func:`mvenet._models.mixture.moments`, counted from a common median.
-    """
-    centre = _weighted(graph, means, model.weights)
-    members = [
-        graph("Exp", graph("Add", graph("Sub", mean, centre), graph("Mul", variance, 0.5)))
-        for mean, variance in zip(means, variances, strict=True)
-    ]
-    average = _weighted(graph, members, model.weights)
-    squares = []
-    for own, variance in zip(members, variances, strict=True):
-        within = graph("Mul", graph("Mul", own, own), _expm1(graph, variance))
-        distance = graph("Sub", own, average)
-        squares.append(graph("Add", within, graph("Mul", distance, distance)))
-    scale = graph("Mul", graph("Exp", centre), model.unit)
-    graph("Mul", scale, average, output="mean")
-    std = graph("Mul", scale, graph("Sqrt", _weighted(graph, squares, model.weights)))
-    graph("Max", std, SMALLEST_STD, output="std")
-
-
-def _expm1(graph: Graph, value: str) -> str:
-    """``exp(v) - 1 = 2t / (1 - t)`` with ``t = tanh(v/2)``, exact for small v."""
-    t = graph("Tanh", graph("Mul", value, 0.5))
-    return graph("Div", graph("Mul", t, 2.0), graph("Sub", 1.0, t))
+        variance = column(graph, _noise_variance(graph, noise, z))
+        multiples = MULTIPLES[noise.weights > 0]
+        means += [column(graph, mean)] * len(multiples)
+        variances.append(graph("Mul", variance, np.square(multiples)[None]))
+    variance = graph("Add", graph("Concat", *variances, axis=1), added)
+    mean = graph("Concat", *means, axis=1)
+    return Block(mean, bounded(graph, model, variance), model.weights[None])
 
 
 def encoded_columns(graph: Graph, piecewise: Piecewise, x: str) -> str:
@@ -193,18 +172,40 @@ def _noise_variance(graph: Graph, noise: Noise, z: str) -> str:
 @mean_nodes.register
 def _(forest: Forest, columns: Columns) -> str:
     """Mean over the trees; they compare and add up in float32."""
+    graph = columns.graph
+    standard = tree_ensemble(graph, forest, columns.clipped, each=False)
+    return graph("Squeeze", standard, np.array([1]))
+
+
+@sampler_nodes.register
+def _(sampler: TreeValues, columns: Columns) -> str:
+    return tree_ensemble(columns.graph, sampler.forest, columns.clipped, each=True)
+
+
+@sampler_nodes.register
+def _(sampler: Constant, columns: Columns) -> str:
+    graph = columns.graph
+    return graph("Add", _nothing(graph, columns.plain), sampler.values[None])
+
+
+@sampler_nodes.register
+def _(sampler: GivenQuantiles, columns: Columns) -> str:
+    return mean_nodes(sampler.regressor, columns)  # which says why not
+
+
+def tree_ensemble(graph: Graph, forest: Forest, x: str, *, each: bool) -> str:
+    """What each tree says, (n, trees), or their average, (n, 1), in units of y."""
     import onnx
 
-    graph, within = columns.graph, columns.clipped
     sizes, leaf = np.diff(forest.starts), forest.feature < 0
     tree = np.repeat(np.arange(len(sizes)), sizes)
     node = np.arange(len(tree)) - np.repeat(forest.starts[:-1], sizes)
     predicted = graph(
         "TreeEnsembleRegressor",
-        graph("Cast", within, to=onnx.TensorProto.FLOAT),
+        graph("Cast", x, to=onnx.TensorProto.FLOAT),
         domain="ai.onnx.ml",
-        aggregate_function="AVERAGE",
-        n_targets=1,
+        aggregate_function="SUM" if each else "AVERAGE",
+        n_targets=len(sizes) if each else 1,
         nodes_treeids=tree.tolist(),
         nodes_nodeids=node.tolist(),
         nodes_featureids=np.maximum(forest.feature, 0).tolist(),
@@ -214,13 +215,18 @@ def _(forest: Forest, columns: Columns) -> str:
         nodes_falsenodeids=np.where(leaf, 0, forest.right).tolist(),
         target_treeids=tree[leaf].tolist(),
         target_nodeids=node[leaf].tolist(),
-        target_ids=[0] * int(leaf.sum()),
+        target_ids=(tree[leaf] if each else 0 * tree[leaf]).tolist(),
         target_weights=forest.threshold[leaf].tolist(),
     )
-    standard = graph("Squeeze", graph.double(predicted), np.array([1]))
-    mean = graph("Add", graph("Mul", standard, forest.scale), forest.center)
+    value = graph("Add", graph("Mul", graph.double(predicted), forest.scale), forest.center)
     # A tree has an answer to NaN; all else in the graph says NaN.
-    return graph("Add", mean, _row_sum(graph, graph("Mul", within, 0.0)))
+    return graph("Add", value, _nothing(graph, x))
+
+
+def _nothing(graph: Graph, x: str) -> str:
+    """Zero for each row, (n, 1), but NaN where a column is."""
+    bounded = graph.within(x, FAR)  # zero times infinity is no number either
+    return graph("ReduceSum", graph("Mul", bounded, 0.0), np.array([1]), keepdims=1)
 
 
 @mean_nodes.register

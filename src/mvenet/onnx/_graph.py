@@ -67,6 +67,11 @@ class Graph:
         return name
 
 
+def column(graph: Graph, value: str) -> str:
+    """From (n,) to (n, 1)."""
+    return graph("Unsqueeze", value, np.array([1]))
+
+
 def each(values: NDArray[Any]) -> NDArray[Any]:
     """What each network has, (K, ...); if that is the same, one for all, to be broadcast.
 

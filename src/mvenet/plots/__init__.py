@@ -11,6 +11,7 @@ and else within them: ``plt.subplots(layout="constrained")`` makes room.
 ===================== ==============================================================
 BandDisplay           fitted mean with prediction intervals, over one feature
 UncertaintyDisplay    aleatoric and epistemic variance, which add up to the total
+DensityDisplay        density of a few rows, values with a probability as bars
 PredictionDisplay     observed against predicted, with the prediction intervals
 CoverageDisplay       coverage of the intervals against what they claim
 PITDisplay            histogram of the probability integral transform
@@ -22,6 +23,7 @@ HistoryDisplay        likelihood over the epochs, with the end of the warm-up
 
 from mvenet.plots._bands import BandDisplay
 from mvenet.plots._calibration import CoverageDisplay, PITDisplay
+from mvenet.plots._density import DensityDisplay
 from mvenet.plots._observed import PredictionDisplay
 from mvenet.plots._spread import SpreadDisplay
 from mvenet.plots._training import HistoryDisplay, SearchDisplay
@@ -30,6 +32,7 @@ from mvenet.plots._uncertainty import UncertaintyDisplay
 __all__ = [
     "BandDisplay",
     "CoverageDisplay",
+    "DensityDisplay",
     "HistoryDisplay",
     "PITDisplay",
     "PredictionDisplay",

@@ -50,7 +50,8 @@ class CoverageDisplay(Display):
 
     Calibrated intervals stand on the diagonal, up to chance: the band holds each point with a
     probability of at least 90 % if its coverage is the nominal one (binomial). Points are not
-    independent of each other.
+    independent of each other. Intervals of a distribution that end at an atom, a value that has a
+    probability of its own, hold as much of it as they need, as in :func:`mvenet.metrics.pit`.
 
     Parameters
     ----------
@@ -157,7 +158,8 @@ class CoverageDisplay(Display):
         CoverageDisplay
         """
         levels = checked_levels("nominal", nominal)
-        covered = np.asarray(metrics.coverage(y_true, dist, std, nominal=levels))
+        reached = metrics.pit(y_true, dist, std, random_state=0)
+        covered = (2.0 * np.abs(reached[:, None] - 0.5) <= levels).mean(axis=0)
         display = cls(nominal=levels, observed=covered, n_rows=np.size(y_true), name=name)
         return display.plot(ax, **kwargs)
 
@@ -197,8 +199,9 @@ class CoverageDisplay(Display):
 class PITDisplay(Display):
     """Histogram of the probability integral transform, which calibrated forecasts make uniform.
 
-    The transform is the probability that a forecast gave to outcomes below the one observed. The
-    grey band holds each bar with a probability of at least 90 % if forecasts are calibrated
+    The transform is the probability that a forecast gave to outcomes below the one observed; of an
+    outcome that has a probability of its own, a part of that is drawn, always alike. The grey band
+    holds each bar with a probability of at least 90 % if forecasts are calibrated
     (binomial): what stays within may well be chance.
 
     Parameters
@@ -284,7 +287,8 @@ class PITDisplay(Display):
         PITDisplay
         """
         bins = whole("n_bins", n_bins)
-        return cls(pit=metrics.pit(y_true, dist, std), n_bins=bins).plot(ax, **kwargs)
+        transformed = metrics.pit(y_true, dist, std, random_state=0)
+        return cls(pit=transformed, n_bins=bins).plot(ax, **kwargs)
 
     def _draw(self, ax: Axes, kwargs: dict[str, Any]) -> None:
         n, bins = len(self.pit), self.n_bins

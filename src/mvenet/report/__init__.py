@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from sklearn.pipeline import Pipeline
 
-from mvenet._utils.wording import readable, verdict
+from mvenet._utils.wording import readable
 from mvenet.predictive import last_step
 from mvenet.report import _findings as findings
 from mvenet.report import _insight as insight
@@ -134,6 +134,7 @@ def _content(
         "in_words": model_in_words(last_step(model)).splitlines(),
         "candidates": _candidates(networks),
         "on_log": bool(getattr(getattr(networks, "model_", None), "log", False)),
+        "recognised": findings.recognised(networks, _short(target)),
         "settings": {name: repr(value) for name, value in settings.items()},
         "versions": {
             "Python": platform.python_version(),
@@ -175,7 +176,7 @@ def _evaluated(model: Any, evaluation: Evaluation, fitted: FittedTable | None) -
         "typical": float(np.mean(np.abs(y - np.median(y)))),
         "width": float(np.median(np.diff(dist.interval(0.9), axis=1))),
         "trust": [
-            (level, share, *verdict(level, share, n))
+            (level, share, *evaluation.verdict(level))
             for level, share in evaluation.coverage.items()
         ],
         "odd": [
@@ -189,6 +190,7 @@ def _evaluated(model: Any, evaluation: Evaluation, fitted: FittedTable | None) -
             for i in odd[:MOST_ODD]
         ],
         "n_odd": len(odd),
+        "at_atoms": evaluation.expected(0.9) if evaluation.expected(0.9) > 0.9 else None,
         "lines": [findings.scores("mvenet", y, dist)],
         "drivers": [],
     }

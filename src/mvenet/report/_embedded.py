@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -20,7 +21,9 @@ from mvenet._models.architecture import Architecture
 from mvenet._models.composite import Composite
 from mvenet._models.ensemble import Ensemble
 from mvenet._models.forest import Forest
+from mvenet._models.free_shape import Constant, FreeShape, GivenQuantiles, TreeValues
 from mvenet._models.gaussian_process import LogColumns, Process
+from mvenet._models.interface import Mean, Sampler
 from mvenet._models.means import GivenRegressor, Linear, MeanOfNoise, NetworkMean
 from mvenet._models.mixture import MULTIPLES
 from mvenet._models.networks import Networks, join
@@ -40,6 +43,7 @@ LARGEST_ROUNDING = 1e-3  # of the spread of the predictions
 STEPS = 20_000  # that a stand-in is trained for
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 STOOD_IN_FOR = (GivenRegressor,)  # kinds of means without a formula in whatif.js
+SAMPLERS_STOOD_IN_FOR = (GivenQuantiles,)  # and of values of free shapes
 GAPS = ((0.25, 0.5), (0.5, 0.75), (0.05, 0.25), (0.75, 0.95))
 
 
@@ -68,7 +72,10 @@ def _can_be_embedded(estimator: Any, calibrated: bool, n_columns: int) -> bool:
     model = getattr(estimator, "model_", None)
     if isinstance(model, Composite):
         countable = n_columns < 2**15  # the page has two bytes for a tree's columns
-        return countable and not any(isinstance(mean, STOOD_IN_FOR) for mean in model.means)
+        samplers = () if model.free is None else model.free.samplers
+        known = not any(isinstance(mean, STOOD_IN_FOR) for mean in model.means)
+        known &= not any(isinstance(sampler, SAMPLERS_STOOD_IN_FOR) for sampler in samplers)
+        return countable and known and not (calibrated and model.atoms is not None)
     return isinstance(model, Ensemble) and not calibrated
 
 
@@ -187,7 +194,28 @@ def _rounded_composite(composite: Composite) -> Composite:
         composite,
         means=tuple(map(with_rounded, composite.means)),
         noises=tuple(map(with_rounded, composite.noises)),
+        free=None if composite.free is None else _rounded_shape(composite.free, composite.means),
     )
+
+
+def _rounded_shape(free: FreeShape, means: Sequence[Mean]) -> FreeShape:
+    """A free shape with the trees that the page has."""
+    samplers = list[Sampler]()
+    for sampler in free.samplers:
+        if isinstance(sampler, TreeValues):
+            whole = next((f for f in means if _holds(f, sampler.forest)), sampler.forest)
+            assert isinstance(whole, Forest)
+            sampler = TreeValues(_rounded_forest(whole).thinned(len(sampler)))
+        samplers.append(sampler)
+    return dataclasses.replace(free, samplers=tuple(samplers))
+
+
+def _holds(mean: Mean, forest: Forest) -> bool:
+    """Whether the trees of a forest are those that a mean has when it is thinned."""
+    if not isinstance(mean, Forest):
+        return False
+    own = mean.thinned(len(forest.starts) - 1)
+    return all(np.array_equal(vars(own)[name], value) for name, value in vars(forest).items())
 
 
 class Page:
@@ -197,6 +225,7 @@ class Page:
         self.rounded = rounded
         self.groups: list[dict[str, Any]] = []
         self.forests: list[dict[str, Any]] = []
+        self._known: list[Forest] = []
 
     def group(self, networks: Networks) -> int:
         """Add networks, and return their number."""
@@ -204,7 +233,11 @@ class Page:
         return len(self.groups) - 1
 
     def forest(self, forest: Forest) -> int:
-        """Add trees, and return their number."""
+        """Add trees, unless others hold them, and return their number."""
+        for number, known in enumerate(self._known):
+            if _holds(known, forest):
+                return number
+        self._known.append(forest)
         self.forests.append(_forest_data(forest, self.rounded))
         return len(self.forests) - 1
 
@@ -250,6 +283,41 @@ def _(process: Process, page: Page) -> dict[str, Any]:
     }
 
 
+@singledispatch
+def sampler_data(sampler: object, page: Page) -> dict[str, Any]:
+    """Values of a free shape as data for whatif.js, whose SAMPLERS has their formula."""
+    raise TypeError(f"A {type(sampler).__name__} has no place on the page.")
+
+
+@sampler_data.register
+def _(sampler: TreeValues, page: Page) -> dict[str, Any]:
+    return {"forest": page.forest(sampler.forest), "count": len(sampler)}
+
+
+@sampler_data.register
+def _(sampler: Constant, page: Page) -> dict[str, Any]:
+    return {"values": sampler.values.tolist()}
+
+
+def _shape_data(model: Composite, page: Page) -> dict[str, Any]:
+    """Free shape and atoms; nothing where there is none."""
+    made: dict[str, Any] = {"narrowest": model.narrowest} if model.narrowest else {}
+    if model.free is not None:
+        made["free"] = {
+            "samplers": [
+                {"kind": type(s).__name__} | sampler_data(s, page) for s in model.free.samplers
+            ],
+            "widths": [some.tolist() for some in model.free.widths],
+            "ends": model.free.ends.tolist(),
+            "weights": model.free.weights.tolist(),
+        }
+    if model.atoms is not None:
+        ends = [[float(v) if np.isfinite(v) else None for v in end] for end in model.atoms.cells.T]
+        low, high = ends
+        made["atoms"] = {"values": model.atoms.values.tolist(), "low": low, "high": high}
+    return made
+
+
 @model_data.register
 def _(model: Composite, rounded: bool) -> dict[str, Any]:
     page, seen = Page(rounded), model.range
@@ -282,6 +350,7 @@ def _(model: Composite, rounded: bool) -> dict[str, Any]:
         "piecewise": _piecewise_data(model.piecewise),
         "means": means,
         "noises": noises,
+        **_shape_data(model, page),
         "groups": page.groups,
         "forests": page.forests,
     }

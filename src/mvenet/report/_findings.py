@@ -14,13 +14,16 @@ from sklearn.linear_model import RidgeCV
 from threadpoolctl import threadpool_limits
 
 from mvenet import metrics
+from mvenet._utils.wording import readable
 from mvenet.distributions import Distribution, Normal
+from mvenet.distributions._atoms import nothing_between
 
 if TYPE_CHECKING:
     import polars as pl
 
 Array = NDArray[np.float64]
 PARTS = ("rmse", "nll", "crps", "coverage", "width")  # of a line of the table of scores
+MOST_NAMED = 6  # values that many rows share
 ODD = 0.999  # an interval that a row should miss once in a thousand
 
 
@@ -121,6 +124,28 @@ def _level_driver(name: str, levels: NDArray[Any], std: Array) -> list[Driver]:
     frequent = np.where(counts >= 5, means, -np.inf)
     text = f"less sure where {name} is {codes[int(frequent.argmax())]}"
     return [Driver(name, float(np.sqrt(explained)), text)]
+
+
+def recognised(estimator: Any, name: str) -> str:
+    """What was recognised in the values of the target, in a sentence; empty if nothing was."""
+    model = getattr(estimator, "model_", None)
+    atoms = getattr(model, "atoms", None)
+    if model is None or atoms is None:
+        return ""
+    values = model.unit * atoms.values
+    if nothing_between(atoms.cells):
+        steps = np.diff(values)
+        even = len(values) > 2 and np.allclose(steps, steps[0], rtol=1e-6)
+        apart = f" in steps of {readable(float(steps[0]))}" if even else ""
+        return (
+            f"All values of {name} are among {len(values):,}, from {readable(float(values[0]))} to "
+            f"{readable(float(values[-1]))}{apart}: the model gives each of them a probability."
+        )
+    first = [readable(float(value)) for value in values[:MOST_NAMED]]
+    more = f" and {len(values) - len(first)} others" if len(values) > len(first) else ""
+    if len(values) == 1:
+        return f"Many rows share the value {first[0]}, which has a probability of its own."
+    return f"Many rows share one of the values {', '.join(first)}{more}: each has a probability."
 
 
 def odd_rows(y: Array, dist: Distribution) -> NDArray[np.int64]:

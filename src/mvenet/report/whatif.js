@@ -36,6 +36,12 @@
     mean.weights = unpack(mean.weights, Float64Array);
   }
 
+  const atoms = model.atoms; // values with a probability of their own, and the cells around them
+  if (atoms) {
+    atoms.low = atoms.low.map((v) => (v === null ? -Infinity : v));
+    atoms.high = atoms.high.map((v) => (v === null ? Infinity : v));
+  }
+
   const ACTIVATIONS = {
     elu: (v) => (v > 0 ? v : Math.expm1(v)),
     silu: (v) => v / (1 + Math.exp(-v)),
@@ -105,17 +111,16 @@
     });
   }
 
-  function forest(trees, x) {
-    let total = 0;
-    for (let t = 0; t + 1 < trees.starts.length; t++) {
-      let at = trees.starts[t];
+  function treeValues(trees, x, count) { // what each of so many of the trees says, evenly chosen
+    const all = trees.starts.length - 1;
+    return Array.from({ length: count }, (_, i) => {
+      let at = trees.starts[Math.floor((i * all) / count)];
       while (trees.feature[at] >= 0) {
         const left = Math.fround(x[trees.feature[at]]) <= trees.threshold[at];
         at = left ? at + 1 : trees.right[at];
       }
-      total += trees.threshold[at];
-    }
-    return trees.center + (trees.scale * total) / (trees.starts.length - 1);
+      return trees.center + trees.scale * trees.threshold[at];
+    });
   }
 
   function process(p, x) { // a line, and what falls with the distance from each point
@@ -143,7 +148,7 @@
     const MEANS = { // by the class in Python
       MeanOfNoise: (m) => centre(said[m.noise]),
       NetworkMean: (m) => centre(ask(m)),
-      Forest: (m) => forest(model.forests[m.forest], within),
+      Forest: (m) => average(treeValues(model.forests[m.forest], within, model.forests[m.forest].starts.length - 1)),
       Process: (m) => process(m, within),
       Linear: (m) => m.coefficients.reduce((sum, c, j) => sum + c * within[j], m.intercept),
     };
@@ -156,13 +161,64 @@
     const near = Math.min(far / model.soon ** 2, 1);
     const added = Math.sqrt((far / (1 + far)) * model.unknown ** 2 + near * model.typical ** 2);
     const widest = model.widest === null ? Infinity : model.widest;
-    return model.noises.flatMap((noise, i) => {
+    const wide = (std) => clip(Math.hypot(std, added), model.narrowest || 0, widest);
+    const members = model.noises.flatMap((noise, i) => {
       const members = said[i] || ask(noise, blended);
       const mean = noise.joint ? clip(centre(members), ...model.limits) : blended;
       const [offset, exponent, low, high] = noise.shape;
       const std = Math.exp(clip(offset + exponent * average(members.map((m) => Math.log(m.std))), low, high));
-      return noise.weights.map((weight, k) => ({ weight, mean, std: Math.min(Math.hypot(std * model.multiples[k], added), widest) }));
+      return noise.weights.map((weight, k) => ({ weight, mean, std: wide(std * model.multiples[k]) }));
     }).filter((member) => member.weight > 0);
+    return model.free ? freed(members, within, wide) : members;
+  }
+
+  function freed(members, within, wide) { // with normals around values, and weights of this row
+    const free = model.free;
+    const SAMPLERS = { // by the class in Python
+      TreeValues: (s) => treeValues(model.forests[s.forest], within, s.count),
+      Constant: (s) => s.values,
+    };
+    const values = free.samplers.map((s) => SAMPLERS[s.kind](s));
+    const apart = values[0].map((v) => v - values[0][0]);
+    const spread = Math.sqrt(Math.max(average(apart.map((v) => v * v)) - average(apart) ** 2, 0));
+    const shares = free.weights[free.ends.filter((end) => end <= spread).length];
+    const all = members.map((member, i) => ({ ...member, weight: shares[i] }));
+    let at = members.length;
+    values.forEach((some, s) => free.widths[s].forEach((width) => {
+      const weight = shares[at++] / some.length;
+      some.forEach((v, i) => all.push({ weight, mean: clip(v, ...model.limits), std: wide(width.length > 1 ? width[i] : width[0]) }));
+    }));
+    return all.filter((member) => member.weight > 0);
+  }
+
+  // Probability below a value, of a normal in its standard deviations or of all of them.
+  const normal = (z) => 0.5 * erfc(-z / Math.SQRT2);
+  const bell = (z) => Math.exp(-0.5 * z * z) / Math.sqrt(2 * Math.PI);
+  const below = (members, v) => members.reduce((sum, m) => sum + m.weight * normal((v - m.mean) / m.std), 0);
+  const scaled = (y) => (model.log ? Math.log(Math.max(y, 0)) : y);
+
+  function cell(y) { // the atom at which a value is collected, or -1
+    return atoms ? atoms.low.findIndex((low, i) => low <= y && y < atoms.high[i]) : -1;
+  }
+  const collected = (y) => { const i = cell(y); return i < 0 ? y : atoms.values[i]; };
+  function upTo(members, y) { // probability of at most y
+    const i = cell(y);
+    return below(members, scaled(i < 0 ? y : y >= atoms.values[i] ? atoms.high[i] : atoms.low[i]));
+  }
+
+  function mean(members) {
+    const own = (m) => (model.log ? Math.exp(m.mean + 0.5 * m.std ** 2) : m.mean);
+    const origin = members.reduce((sum, m) => sum + m.weight * own(m), 0);
+    if (!atoms) return origin;
+    return atoms.values.reduce((total, value, i) => { // what is in the cell goes to the atom
+      const low = scaled(atoms.low[i]), high = scaled(atoms.high[i]);
+      return total + members.reduce((sum, m) => {
+        const a = (low - m.mean) / m.std, b = (high - m.mean) / m.std, share = normal(b) - normal(a);
+        const inside = model.log ? own(m) * (normal(b - m.std) - normal(a - m.std)) - origin * share
+          : (m.mean - origin) * share - m.std * (bell(b) - bell(a));
+        return sum + m.weight * ((value - origin) * share - inside);
+      }, 0);
+    }, origin);
   }
 
   function quantile(members, level) {
@@ -170,8 +226,7 @@
     let high = Math.max(...members.map((m) => m.mean + 9 * m.std));
     for (let i = 0; i < 70; i++) {
       const middle = 0.5 * (low + high);
-      const mass = members.reduce((sum, m) => sum + m.weight * 0.5 * erfc((m.mean - middle) / (m.std * Math.SQRT2)), 0);
-      if (mass < level) low = middle; else high = middle;
+      if (below(members, middle) < level) low = middle; else high = middle;
     }
     return 0.5 * (low + high);
   }
@@ -191,17 +246,66 @@
     return model.floor === null ? made : made.map((v) => Math.max(v, model.floor));
   }
 
-  function own(x) {
-    const members = model.kind === "composite" ? composite(x) : networks(model.groups[0], model.piecewise ? piecewise(x) : x).map(
-      (m) => ({ weight: 1 / model.groups[0].count, mean: m.mean, std: model.factor * m.std }));
-    const mean = members.reduce((sum, m) => sum + m.weight * (model.log ? Math.exp(m.mean + 0.5 * m.std ** 2) : m.mean), 0);
-    return [mean, ...intervals(members).map((v) => (model.log ? Math.exp(v) : v))].map((v) => v * (model.unit || 1));
+  function normals(x) {
+    if (model.kind === "composite") return composite(x);
+    const group = model.groups[0], said = networks(group, model.piecewise ? piecewise(x) : x);
+    return said.map((m) => ({ weight: 1 / group.count, mean: m.mean, std: model.factor * m.std }));
   }
 
-  function predict(row) {
-    const x = encode(row);
-    const [mean, low90, low50, high50, high90] = model.kind === "stand-in" ? standIn(x) : own(x);
-    return { mean, low90, low50, high50, high90 };
+  function own(members) {
+    const ends = intervals(members).map((v) => collected(model.log ? Math.exp(v) : v));
+    return [mean(members), ...ends].map((v) => v * (model.unit || 1));
+  }
+
+  function said(row) { // figures, and the normals that they are of
+    const x = encode(row), members = model.kind === "stand-in" ? null : normals(x);
+    const [mean, low90, low50, high50, high90] = members ? own(members) : standIn(x);
+    return [{ mean, low90, low50, high50, high90 }, members];
+  }
+  const predict = (row) => said(row)[0];
+
+  const SLICES = 200;
+  function shape(members, low, high) { // probability of slices of an axis, and of atoms on their own
+    const by = model.unit || 1, width = (high - low) / SLICES;
+    const ends = Array.from({ length: SLICES + 1 }, (_, i) => upTo(members, (low + i * width) / by));
+    const masses = ends.slice(1).map((v, i) => Math.max(v - ends[i], 0)), smooth = masses.slice();
+    const bars = (atoms ? atoms.values : []).map((value, i) => {
+      const mass = below(members, scaled(atoms.high[i])) - below(members, scaled(atoms.low[i]));
+      const at = Math.ceil((value * by - low) / width) - 1; // a slice has its upper end
+      if (at >= 0 && at < SLICES) smooth[at] = Math.max(smooth[at] - mass, 0);
+      return { value: value * by, mass, at };
+    });
+    return { masses, smooth, bars, low, width };
+  }
+
+  function blurred(values, by) { // by a normal of so many slices
+    const reach = Math.ceil(3 * by), kernel = Array.from({ length: 2 * reach + 1 }, (_, i) => bell((i - reach) / by) / by);
+    return values.map((_, i) => kernel.reduce((sum, k, j) => sum + k * (values[i + j - reach] || 0), 0));
+  }
+
+  const sum = (values) => values.reduce((a, b) => a + b, 0);
+  function heaps(found) { // clear modes: where each is, and what is there
+    const { masses, bars, low, width } = found, total = sum(masses);
+    const steps = bars.slice(1).filter((_, i) => atoms.high[i] === atoms.low[i + 1]).map((b) => b.value - bars[bars.indexOf(b) - 1].value);
+    const step = steps.length ? Math.min(...steps) / width : 0; // neighbours on a grid are one heap
+    const split = (from, to) => { // at the deepest valley between two that matter, and again
+      const part = masses.slice(from, to), all = sum(part), centre = sum(part.map((m, i) => m * i)) / all;
+      const spread = Math.sqrt(sum(part.map((m, i) => m * (i - centre) ** 2)) / all);
+      const curve = blurred(part, Math.max(0.35 * spread, 0.7 * step, 1));
+      let best = 0, depth = 0.4, before = part[0];
+      for (let i = 1; i < part.length - 1; before += part[i++]) {
+        const here = curve[i] / Math.min(Math.max(...curve.slice(0, i)), Math.max(...curve.slice(i + 1)));
+        if (here < depth && before > 0.15 * total && all - before > 0.15 * total) [best, depth] = [i, here];
+      }
+      return best ? [...split(from, from + best), ...split(from + best, to)] : [[from, to]];
+    };
+    return split(0, SLICES).map(([from, to]) => {
+      const mass = sum(masses.slice(from, to)), alone = bars.find((b) => b.at >= from && b.at < to && b.mass > 0.5 * mass);
+      let i = from;
+      for (let half = masses[i]; half < 0.5 * mass; half += masses[i]) i++;
+      const digit = 10 ** Math.ceil(Math.log10(width)), middle = Math.round((low + (i + 0.5) * width) / digit) * digit;
+      return { share: mass / total, value: alone ? alone.value : middle, exactly: Boolean(alone) };
+    });
   }
 
   // --- what a reader sees -------------------------------------------------------------------------
@@ -284,17 +388,17 @@
         input.value = v === null || !(control.kind === "truth" || control.levels.includes(v)) ? "\u0000" : String(v);
       }
     }
-    const p = predict(row);
+    const [p, members] = said(row);
     document.getElementById("what-if-mean").textContent = money(p.mean);
     document.getElementById("what-if-50").textContent = money(p.low50) + " to " + money(p.high50);
     document.getElementById("what-if-90").textContent = money(p.low90) + " to " + money(p.high90);
     const strange = outside();
     const warning = document.getElementById("what-if-outside");
     warning.textContent = strange.length ? "Outside what the model has seen: " + strange.join(", ") + ". Trust this less." : "";
-    bar(p);
+    bar(p, members);
   }
 
-  function bar(p) {
+  function bar(p, members) {
     const low = Math.min(data.axis[0], p.low90), high = Math.max(data.axis[1], p.high90);
     const at = (v) => 12 + (576 * (v - low)) / (high - low || 1);
     const set = (id, values) => {
@@ -305,6 +409,30 @@
     set("what-if-dot", { cx: at(p.mean) });
     document.getElementById("what-if-low").textContent = readable(low);
     document.getElementById("what-if-high").textContent = readable(high);
+    const margin = (12 / 576) * (high - low || 1);
+    if (members) drawShape(shape(members, low - margin, high + margin));
+  }
+
+  function drawShape(found) {
+    const { smooth, bars, low, width } = found, slice = 600 / SLICES, at = (v) => ((v - low) / width) * slice;
+    const gaps = bars.slice(1).map((b, i) => at(b.value) - at(bars[i].value));
+    const thick = clip(0.75 * Math.min(...gaps, 32), 1.5, 14), curve = blurred(smooth, 1.5);
+    const heights = bars.map((b) => (b.mass * slice) / thick), tallest = Math.max(...curve, ...heights);
+    const up = (v) => (88 - (84 * v) / tallest).toFixed(1);
+    const points = curve.map((v, i) => ((i + 0.5) * slice).toFixed(1) + "," + up(v));
+    document.getElementById("what-if-curve").setAttribute("d", "M0,88L" + points.join("L") + "L600,88Z");
+    const sticks = bars.map((b, i) => "M" + at(b.value).toFixed(1) + ",88V" + up(heights[i])).filter((_, i) => bars[i].mass > 1e-4);
+    const drawn = document.getElementById("what-if-atoms");
+    drawn.setAttribute("d", sticks.join(""));
+    drawn.setAttribute("stroke-width", thick);
+    document.getElementById("what-if-density").removeAttribute("hidden");
+    document.getElementById("what-if-modes").textContent = sentence(heaps(found));
+  }
+
+  function sentence(found) { // of a row that has several clear modes, but not of one that has many
+    const count = ["", "", "Two", "Three", "Four"][found.length];
+    const told = found.map((h) => (h.exactly ? "exactly " : "about ") + money(h.value) + " (" + Math.round(100 * h.share) + "\u00a0%)");
+    return count ? count + " outcomes are likely here: " + told.slice(0, -1).join(", ") + " or " + told[told.length - 1] + "." : "";
   }
 
   const knobs = document.getElementById("what-if-knobs");
@@ -316,5 +444,5 @@
   document.getElementById("what-if-reset").addEventListener("click", reset);
   place.hidden = false;
   draw();
-  window.mvenetWhatIf = { predict: predict, encode: encode };
+  window.mvenetWhatIf = { predict: predict, encode: encode, normals: (row) => normals(encode(row)), shape: shape, heaps: heaps };
 })();

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mvenet import metrics
 from mvenet._models.conformal import Conformal
 from mvenet._utils.wording import verdict
-from mvenet.distributions import Distribution
+from mvenet.distributions import Distribution, WithAtoms
 from mvenet.predictive import predictive_distribution
 from mvenet.table._columns import split_target
 from mvenet.table._profile import Chance, Drift, drifts
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+ALMOST_ALL = 1.0 - 1e-9  # of the rows: a binomial has no quantiles of more
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,32 @@ class Evaluation:
     rows: NDArray[Any]
     without_target: int = 0
     calibrated: bool = False
+
+    def expected(self, level: float) -> float:
+        """Share of the rows that intervals of this level hold if the distributions are true.
+
+        More than the level where they end at values that have a probability of their own.
+        """
+        if self.calibrated or not isinstance(self.dist, WithAtoms):
+            return level
+        low, high = self.dist.interval(level).T
+        inside = self.dist.cdf(high) - self.dist.cdf(low) + self.dist.pmf(low)
+        return min(max(level, float(np.mean(inside))), ALMOST_ALL)
+
+    def verdict(self, level: float) -> tuple[str, float, float]:
+        """Whether the coverage of intervals of this level may be chance, and what chance allows.
+
+        They are too narrow if they hold less than they claim, too wide only if they hold more than
+        they should.
+        """
+        share, n = self.coverage[level], len(self.y)
+        word, low, _ = verdict(level, share, n)
+        most, _, high = verdict(self.expected(level), share, n)
+        return (
+            (word if word == "too narrow" else most.replace("too narrow", "as claimed")),
+            low,
+            high,
+        )
 
 
 def judge(
@@ -180,7 +207,7 @@ def check(model: Model, frame: Any) -> Check:
     evaluation, failure = None, ""
     if target in frame.columns and _n_given(frame, target) >= 20:
         evaluation = evaluate(model, frame)
-        word = verdict(0.9, evaluation.coverage[0.9], len(evaluation.y))[0]
+        word = evaluation.verdict(0.9)[0]
         if word != "as claimed":
             covered = f"{evaluation.coverage[0.9]:.1%} of the values"
             failure = f"the 90 % interval is {word}: it holds {covered} of {target}"

@@ -1,0 +1,323 @@
+"""The mixture of a composite as nodes: its moments, free shapes and atoms.
+
+Its components are taken by blocks: those of the noises, and normals of one width around all values
+that a sampler names. Values are of shape (n, k) for a block of k, (n, 1) once they are summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any, Protocol
+
+import numpy as np
+
+from mvenet._models.composite import Array, Composite
+from mvenet._models.free_shape import FreeShape
+from mvenet.distributions._atoms import nothing_between
+from mvenet.onnx._graph import Graph
+
+# Of log(erfc(z) exp(z²) / t) in powers of 2t - 1, where t = 2 / (2 + z) and z is not negative: a
+# relative error of 1e-11. onnxruntime has no Erf for doubles.
+_ERFC = (
+    *(-0.6717940840570031, 0.6726432239971842, 0.047343306903916, -0.04689561143891158),
+    *(-0.009872691404892706, 0.008824960629814561, 0.0017589594988202276, -0.0023459977397270963),
+    *(-0.000146413931474688, 0.0006745333514652728, -9.312082322921779e-05),
+    *(-0.00017667124898325393, 7.004310035433982e-05, 3.5859218310201077e-05),
+    *(-2.8381196755870824e-05, -4.391913271194539e-06, 7.222770544596281e-06),
+    *(1.5688565326854592e-07, -9.02602914720774e-07),
+)
+_OUTSIDE = 1e3  # standard deviations beyond which a normal has nothing
+_ENDLESS = 1e300  # in the place of an infinite end of a cell
+
+
+class Reads(Protocol):
+    """The columns of a table as nodes."""
+
+    @property
+    def graph(self) -> Graph:
+        """That nodes are added to."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Components: their means (n, k); variances, (n, k) or (n, 1) if they are all the same.
+
+    And the weight of each, (n, k), with one in the place of a size that makes no difference.
+    """
+
+    mean: str
+    variance: str
+    weight: str | Array
+
+
+@singledispatch
+def sampler_nodes(sampler: object, columns: Reads) -> str:
+    """Nodes of values which a row may have, of shape (n, k)."""
+    raise TypeError(
+        f"The model holds values by a {type(sampler).__name__}, which has no place in the file: "
+        "leave what brings them out of candidates to export the model."
+    )
+
+
+def shaped_blocks(columns: Reads, model: Composite, noises: Block, added: str) -> list[Block]:
+    """The blocks of a free shape: that of the noises with weights by row, then its own."""
+    graph, free = columns.graph, model.free
+    assert free is not None
+    values = [sampler_nodes(sampler, columns) for sampler in free.samplers]
+    shares, at = _shares(graph, free, values[0]), len(model.weights)
+    blocks = [replace(noises, weight=_columns_of(graph, shares, slice(0, at)))]
+    for sampler, named, widths in zip(free.samplers, values, free.widths, strict=True):
+        mean = graph("Clip", named, *model.limits)
+        for width in widths:
+            variance = bounded(graph, model, graph("Add", added, np.square(width)[None]))
+            weight = _columns_of(graph, shares, slice(at, at + 1), float(len(sampler)))
+            blocks.append(Block(mean, variance, weight))
+            at += 1
+    return blocks
+
+
+def bounded(graph: Graph, model: Composite, variance: str) -> str:
+    """Variance of components that are neither too narrow nor too wide."""
+    if model.narrowest > 0:
+        variance = graph("Max", variance, float(model.narrowest**2))
+    return variance if np.isinf(model.widest) else graph("Min", variance, float(model.widest**2))
+
+
+def _shares(graph: Graph, free: FreeShape, values: str) -> str | Array:
+    """Weights of the blocks, (n, blocks), by how far the first values lie apart."""
+    import onnx
+
+    if not len(free.ends):
+        return free.weights
+    first = graph("Gather", values, np.array([0]), axis=1)
+    apart = graph("Sub", values, first)
+    squares = _mean(graph, graph("Mul", apart, apart))
+    centre = _mean(graph, apart)
+    variance = graph("Sub", squares, graph("Mul", centre, centre))
+    spread = graph("Sqrt", graph("Max", variance, 0.0))
+    above = graph("GreaterOrEqual", spread, free.ends[None])
+    counted = graph("Cast", above, to=onnx.TensorProto.INT64)
+    number = graph("ReduceSum", counted, np.array([1]), keepdims=0)
+    return graph("Gather", free.weights, number, axis=0)
+
+
+def _columns_of(
+    graph: Graph, shares: str | Array, some: slice, shared_by: float = 1.0
+) -> str | Array:
+    """Weights of some blocks, each divided among so many components."""
+    if not isinstance(shares, str):
+        return shares[:, some] / shared_by
+    columns = np.arange(some.start, some.stop)
+    return graph("Div", graph("Gather", shares, columns, axis=1), shared_by)
+
+
+def _mean(graph: Graph, values: str) -> str:
+    """From (n, k) to (n, 1)."""
+    return graph("ReduceMean", values, axes=[1], keepdims=1)
+
+
+def _expected(graph: Graph, blocks: Sequence[Block], values: Sequence[str]) -> str:
+    """Weighted sum of what is known of each component: from (n, k) to (n, 1)."""
+    parts = zip(blocks, values, strict=True)
+    return graph("Sum", *(_total(graph, graph("Mul", v, b.weight)) for b, v in parts))
+
+
+def _expected_of_ends(graph: Graph, blocks: Sequence[Block], values: Sequence[str]) -> str:
+    """The same of several ends or cells: from (n, k, ends) to (n, ends)."""
+    sums = []
+    for block, value in zip(blocks, values, strict=True):
+        own = graph("Mul", value, _third(graph, block.weight))
+        sums.append(graph("ReduceSum", own, np.array([1]), keepdims=0))
+    return graph("Sum", *sums)
+
+
+def moments(graph: Graph, blocks: Sequence[Block]) -> tuple[str, str]:
+    """Mean and std of the mixture, (n, 1), from those of its components."""
+    centre = _expected(graph, blocks, [block.mean for block in blocks])
+    squares = []
+    for block in blocks:
+        distance = graph("Sub", block.mean, centre)
+        squares.append(graph("Add", block.variance, graph("Mul", distance, distance)))
+    return centre, graph("Sqrt", _expected(graph, blocks, squares))
+
+
+def log_moments(graph: Graph, blocks: Sequence[Block]) -> tuple[str, str]:
+    """The same where mean and variance are of log y: moments of y, of a mixture of log-normals.
+
+    As in :func:`mvenet._models.mixture.moments`, counted from a common median.
+    """
+    centre = _expected(graph, blocks, [block.mean for block in blocks])
+    members = [
+        graph("Exp", graph("Add", graph("Sub", b.mean, centre), graph("Mul", b.variance, 0.5)))
+        for b in blocks
+    ]
+    average = _expected(graph, blocks, members)
+    squares = []
+    for own, block in zip(members, blocks, strict=True):
+        within = graph("Mul", graph("Mul", own, own), _expm1(graph, block.variance))
+        distance = graph("Sub", own, average)
+        squares.append(graph("Add", within, graph("Mul", distance, distance)))
+    scale = graph("Exp", centre)
+    std = graph("Mul", scale, graph("Sqrt", _expected(graph, blocks, squares)))
+    return graph("Mul", scale, average), std
+
+
+def _expm1(graph: Graph, value: str) -> str:
+    """``exp(v) - 1 = 2t / (1 - t)`` with ``t = tanh(v/2)``, exact for small v."""
+    t = graph("Tanh", graph("Mul", value, 0.5))
+    return graph("Div", graph("Mul", t, 2.0), graph("Sub", 1.0, t))
+
+
+# --- atoms ---------------------------------------------------------------------------------------
+
+
+def moments_with_atoms(
+    graph: Graph, model: Composite, blocks: Sequence[Block], smooth: tuple[str, str]
+) -> tuple[str, str]:
+    """Mean and std, (n, 1), once what lies in the cell of an atom is at the atom.
+
+    As in :class:`mvenet.distributions.WithAtoms`.
+    """
+    assert model.atoms is not None
+    if nothing_between(model.atoms.cells):
+        return _of_atoms_alone(graph, model, blocks)
+    return _of_atoms_among_others(graph, model, blocks, smooth)
+
+
+def _of_atoms_alone(graph: Graph, model: Composite, blocks: Sequence[Block]) -> tuple[str, str]:
+    assert model.atoms is not None
+    values, between = model.atoms.values, _places(model.atoms.cells[1:, 0], model.log)
+    if len(values) == 1:
+        none = graph("Mul", _expected(graph, blocks[:1], [blocks[0].mean]), 0.0)
+        return graph("Add", none, values[None]), none
+    each = [_below(graph, _ends(graph, block, between)) for block in blocks]
+    below = _expected_of_ends(graph, blocks, each)  # (n, atoms - 1)
+    none = graph("Mul", graph("Gather", below, np.array([0]), axis=1), 0.0)
+    whole = graph("Add", none, 1.0)
+    upper, lower = (graph("Concat", *ends, axis=1) for ends in ((below, whole), (none, below)))
+    masses = graph("Max", graph("Sub", upper, lower), 0.0)
+    mean = _total(graph, graph("Mul", masses, values[None]))
+    distance = graph("Sub", values[None], mean)
+    variance = _total(graph, graph("Mul", masses, graph("Mul", distance, distance)))
+    return mean, graph("Sqrt", variance)
+
+
+def _of_atoms_among_others(
+    graph: Graph, model: Composite, blocks: Sequence[Block], smooth: tuple[str, str]
+) -> tuple[str, str]:
+    """What lies in the cells is taken out of the smooth moments, and the atoms are put in."""
+    assert model.atoms is not None
+    origin, std = smooth
+    cells = [_places(ends, model.log) for ends in model.atoms.cells.T]
+    inside = [
+        _log_partial(graph, block, cells) if model.log else _partial(graph, block, cells, origin)
+        for block in blocks
+    ]
+    mass, one, two = (
+        _expected_of_ends(graph, blocks, [moments[power] for moments in inside])
+        for power in range(3)
+    )
+    if model.log:  # counted from zero
+        one, two = _about(graph, origin, mass, one, two)
+    distance = graph("Sub", model.atoms.values[None], origin)
+    first = graph("Sub", graph("Mul", distance, mass), one)
+    second = graph("Sub", graph("Mul", graph("Mul", distance, distance), mass), two)
+    moved = _total(graph, first)
+    square = graph("Add", graph("Mul", std, std), _total(graph, second))
+    variance = graph("Max", graph("Sub", square, graph("Mul", moved, moved)), 0.0)
+    return graph("Add", origin, moved), graph("Sqrt", variance)
+
+
+def _partial(
+    graph: Graph, block: Block, cells: Sequence[Array], origin: str
+) -> tuple[str, str, str]:
+    """Mass of normals in each cell, and first and second moment about the origin, (n, k, atoms)."""
+    ends = [_ends(graph, block, end) for end in cells]
+    share = _difference(graph, [_below(graph, z) for z in ends])
+    heights = [_bell(graph, z) for z in ends]
+    bell = _difference(graph, heights)
+    reach = _difference(graph, [graph("Mul", z, b) for z, b in zip(ends, heights, strict=True)])
+    apart = _third(graph, graph("Sub", block.mean, origin))
+    variance = _third(graph, block.variance)
+    std = graph("Sqrt", variance)
+    first = graph("Sub", graph("Mul", apart, share), graph("Mul", std, bell))
+    square = graph("Add", graph("Mul", apart, apart), variance)
+    second = graph("Mul", square, share)
+    twice = graph("Mul", graph("Mul", graph("Mul", apart, 2.0), std), bell)
+    return share, first, graph("Sub", graph("Sub", second, twice), graph("Mul", variance, reach))
+
+
+def _log_partial(graph: Graph, block: Block, cells: Sequence[Array]) -> tuple[str, str, str]:
+    """The same of log-normals about zero: ``E[y^p; a < log y < b]``."""
+    mean, variance = _third(graph, block.mean), _third(graph, block.variance)
+    std, ends, raw = graph("Sqrt", variance), [_ends(graph, block, end) for end in cells], []
+    for power in range(3):
+        shift = graph("Mul", std, float(power))
+        shifted = [graph.within(graph("Sub", z, shift), _OUTSIDE) for z in ends]
+        share = _difference(graph, [_below(graph, z) for z in shifted])
+        within = graph("Mul", variance, 0.5 * power**2)
+        size = graph("Exp", graph("Add", graph("Mul", mean, float(power)), within))
+        raw.append(graph("Mul", size, share))
+    zero, first, second = raw
+    return zero, first, second
+
+
+def _about(graph: Graph, origin: str, mass: str, first: str, second: str) -> tuple[str, str]:
+    """First and second moment about an origin, from those about zero."""
+    twice = graph("Mul", graph("Mul", origin, 2.0), first)
+    square = graph("Mul", graph("Mul", origin, origin), mass)
+    one = graph("Sub", first, graph("Mul", origin, mass))
+    return one, graph("Add", graph("Sub", second, twice), square)
+
+
+def _places(ends: Array, log: bool) -> Array:
+    """Ends of cells on the scale of the components, finite."""
+    if log:
+        with np.errstate(divide="ignore"):
+            ends = np.log(np.maximum(ends, 0.0))
+    return np.clip(ends, -_ENDLESS, _ENDLESS)
+
+
+def _ends(graph: Graph, block: Block, ends: Array) -> str:
+    """How many standard deviations each end is from each mean, (n, k, ends)."""
+    distance = graph("Sub", ends[None, None], _third(graph, block.mean))
+    std = graph("Sqrt", _third(graph, block.variance))
+    return graph.within(graph("Div", distance, std), _OUTSIDE)
+
+
+def _third(graph: Graph, value: str | Array) -> str:
+    """From (n, k) to (n, k, 1)."""
+    return graph("Unsqueeze", value, np.array([2]))
+
+
+def _difference(graph: Graph, both: Sequence[str]) -> str:
+    low, high = both
+    return graph("Sub", high, low)
+
+
+def _total(graph: Graph, values: str) -> str:
+    """Sum of each row: from (n, k) to (n, 1)."""
+    return graph("ReduceSum", values, np.array([1]), keepdims=1)
+
+
+def _bell(graph: Graph, z: str) -> str:
+    """Density of the standard normal."""
+    half = graph("Mul", graph("Mul", z, z), -0.5)
+    return graph("Mul", graph("Exp", half), float(1 / np.sqrt(2 * np.pi)))
+
+
+def _below(graph: Graph, z: str) -> str:
+    """Distribution function of the standard normal: half of ``erfc(-z / √2)``."""
+    size = graph("Mul", graph("Abs", z), float(np.sqrt(0.5)))
+    t = graph("Div", 2.0, graph("Add", size, 2.0))
+    power: Any = graph("Sub", graph("Mul", t, 2.0), 1.0)
+    total: Any = float(_ERFC[-1])
+    for coefficient in _ERFC[-2::-1]:
+        total = graph("Add", graph("Mul", total, power), float(coefficient))
+    exponent = graph("Sub", total, graph("Mul", size, size))
+    tail = graph("Mul", graph("Mul", t, graph("Exp", exponent)), 0.5)
+    # 1/2 + s (1/2 - tail) for the sign s
+    half = graph("Mul", graph("Sub", 0.5, tail), graph("Sign", z))
+    return graph("Add", half, 0.5)
