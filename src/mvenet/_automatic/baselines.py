@@ -100,7 +100,7 @@ def _judged(mean: Any, left: OutOfFold, folds: Folds, seed: int, threads: int) -
 
     def of_fold(train: fleet.Rows, test: fleet.Rows) -> Array:
         predicted = fitted(train).predict(table.X[test])
-        return _checked(name, predicted, len(test))
+        return left.bounded(_checked(name, predicted, len(test)))
 
     def refit() -> Mean:
         with threadpool_limits(1):

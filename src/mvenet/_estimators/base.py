@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from mvenet._estimators.dependence import NOTHING, Belonging
 from mvenet._estimators.parameters import NetworkSettings
 from mvenet._estimators.validation import check_table, checked, fingerprint
 from mvenet._models.ensemble import Ensemble
@@ -37,7 +38,15 @@ class DistributionRegressor(Predictor, RegressorMixin, BaseEstimator):
 class TrainedRegressor(DistributionRegressor):
     """An estimator that trains networks: it plans, asks for them, and keeps what it is given."""
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+        horizon: Any = None,
+    ) -> Self:
         """Train on a table.
 
         Ctrl-C (``KeyboardInterrupt``) leaves the estimator unfitted, or with the best model so far
@@ -49,13 +58,29 @@ class TrainedRegressor(DistributionRegressor):
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,) or None
             Not negative; a row of weight zero is left out.
+        groups : array-like of shape (n,) or None
+            Which rows belong together: to one patient, machine or shop. Whole groups are then left
+            out, and what is promised holds for rows of *new* groups. Not needed to predict.
+        time : array-like of shape (n,) or None
+            When each row was: dates, or numbers that order the rows. Stretches of time are then
+            left out, what was before each is trained on, and what is promised holds for the *next*
+            stretch: of the same groups, or with ``groups`` of new ones.
+        horizon : float, timedelta or None
+            Length of that stretch, in units of ``time`` (days, if it holds dates). None is that of
+            a fold, an eighth of the rows if there are five.
 
         Returns
         -------
         self
         """
         (found,) = fit_together(
-            [self], X, y, sample_weight, n_jobs=self.n_jobs, verbose=self.verbose
+            [self],
+            X,
+            y,
+            sample_weight,
+            Belonging(groups, time, horizon),
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
         )
         for warning in found:
             warnings.warn(warning, stacklevel=2)
@@ -98,12 +123,13 @@ def described(
     X: ArrayLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None = None,
+    belonging: Belonging = NOTHING,
 ) -> tuple[Table, list[Plan]]:
     """Check what estimators are given, and describe what fitting them together takes."""
     tables = []
     for estimator in estimators:
         estimator._validate_params()
-        tables.append(check_table(estimator, X, y, sample_weight))
+        tables.append(check_table(estimator, X, y, sample_weight, belonging))
     # The same for all, and one object, so that they can share networks.
     return tables[0], [estimator._plan(tables[0]) for estimator in estimators]
 
@@ -113,6 +139,7 @@ def fit_together(
     X: ArrayLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None = None,
+    belonging: Belonging = NOTHING,
     *,
     n_jobs: int | None = None,
     verbose: int = 0,
@@ -127,7 +154,7 @@ def fit_together(
     """
     for estimator in estimators:
         estimator.__dict__.pop("model_", None)  # an interrupted fit leaves nothing half-fitted
-    table, plans = described(estimators, X, y, sample_weight)
+    table, plans = described(estimators, X, y, sample_weight, belonging)
     trained_on = fingerprint(
         table.source, table.y, *([] if table.weight is None else [table.weight])
     )
@@ -148,9 +175,11 @@ def fit_together(
     return found
 
 
-def workload(estimator: TrainedRegressor, X: ArrayLike, y: ArrayLike) -> Workload:
+def workload(
+    estimator: TrainedRegressor, X: ArrayLike, y: ArrayLike, belonging: Belonging = NOTHING
+) -> Workload:
     """What fitting an estimator will take, from its plan and a moment of training."""
-    _, plans = described([clone(estimator)], X, y)
+    _, plans = described([clone(estimator)], X, y, belonging=belonging)
     return estimate(plans, threads=effective_threads(estimator.n_jobs))
 
 

@@ -89,8 +89,7 @@ def _conformal(estimator: Any, encoded: Array) -> dict[float, Array] | None:
     """Intervals of a calibrated model, as far as it has rows enough for them."""
     if not isinstance(estimator, Conformal):
         return None
-    n = estimator.n_calibration_
-    levels = [level for level in LEVELS if level * (n + 1) <= n]
+    levels = filter(estimator.can_cover, LEVELS)
     return {level: estimator.predict_interval(encoded, level) for level in levels}
 
 
