@@ -21,7 +21,18 @@ MOSTLY = 0.9  # share of the rows from which on one group is most of the table
 
 
 class DependenceWarning(UserWarning):
-    """Rows belong together in a way that a promise about new rows does not know of."""
+    """Rows belong together in a way that a promise about new rows does not know of.
+
+    It says which rows, how strongly, and which argument of ``fit`` mends it. As with every warning,
+    a filter makes it an error, or silences it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mvenet import DependenceWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", DependenceWarning)  # where nobody reads warnings
+    """
 
 
 @dataclass(frozen=True)
