@@ -135,4 +135,7 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
         self.model_ = found.model
         if found.stopped is not None:
             raise found.stopped
-        return []
+        return self._noticed(table, refit=True)
+
+    def _leaves_rows_out(self) -> bool:
+        return True

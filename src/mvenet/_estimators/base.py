@@ -13,7 +13,9 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from mvenet._estimators.dependence import NOTHING, Belonging
+from mvenet._automatic import detection
+from mvenet._estimators import copies
+from mvenet._estimators.dependence import NOTHING, Belonging, DependenceWarning
 from mvenet._estimators.parameters import NetworkSettings
 from mvenet._estimators.validation import check_table, checked, fingerprint
 from mvenet._models.ensemble import Ensemble
@@ -37,6 +39,9 @@ class DistributionRegressor(Predictor, RegressorMixin, BaseEstimator):
 
 class TrainedRegressor(DistributionRegressor):
     """An estimator that trains networks: it plans, asks for them, and keeps what it is given."""
+
+    oof_mean_: NDArray[np.float64]
+    oof_std_: NDArray[np.float64]
 
     def fit(
         self,
@@ -86,6 +91,21 @@ class TrainedRegressor(DistributionRegressor):
             warnings.warn(warning, stacklevel=2)
         return self
 
+    def _noticed(self, table: Table, refit: bool = False) -> list[Warning]:
+        """A warning if rows belong together though nobody said so, by what was left out."""
+        rows = table.rows[np.isfinite(self.oof_mean_[table.rows])]
+        if table.dependence is not None or not isinstance(getattr(self, "cv", None), int | None):
+            return []  # who gives folds knows why
+        residual = (table.y - self.oof_mean_)[rows] / self.oof_std_[rows]
+        told = detection.found(table.source[rows], table.y[rows], residual, refit=refit, seed=0)
+        names = getattr(self, "feature_names_in_", None)
+        sentences = [finding.sentence(names) for finding in told]
+        return [DependenceWarning(" ".join(sentences))] if sentences else []
+
+    def _leaves_rows_out(self) -> bool:
+        """Whether what is learned comes from rows that folds leave out."""
+        return False
+
     @abstractmethod
     def _plan(self, table: Table) -> Plan:
         """Describe the fit, round by round; parameters and table have been checked."""
@@ -131,7 +151,10 @@ def described(
         estimator._validate_params()
         tables.append(check_table(estimator, X, y, sample_weight, belonging))
     # The same for all, and one object, so that they can share networks.
-    return tables[0], [estimator._plan(tables[0]) for estimator in estimators]
+    table = tables[0]
+    if table.dependence is None and all(e._leaves_rows_out() for e in estimators):
+        table = copies.once(table)
+    return table, [estimator._plan(table) for estimator in estimators]
 
 
 def fit_together(
@@ -169,6 +192,9 @@ def fit_together(
         progress=progress,
     )
     for estimator, warned in zip(estimators, found, strict=True):
+        if table.first is not None:
+            copies.spread(estimator, table)
+            warned.append(DependenceWarning(copies.sentence(table)))
         model = getattr(estimator, "model_", None)
         if isinstance(model, Ensemble):
             warned += _at_the_floor(model, table)

@@ -184,10 +184,11 @@ def _length(horizon: Any, time: Array | None, rows: NDArray[np.int64]) -> float 
             f"horizon={horizon!r} must be a positive length in units of time (days, if time holds "
             "dates)."
         )
-    if float(horizon) > whole / 2:
+    if float(horizon) > whole / 3:
         raise ValueError(
-            f"horizon={horizon:g} is more than half of what the table spans ({whole:g}): no "
-            "stretch of that length can be left out and learned from. Use a shorter one."
+            f"horizon={horizon:g} is more than a third of what the table spans ({whole:g}): too "
+            "little would be left to learn from if two stretches of it are left out. Use a shorter "
+            "one."
         )
     return float(horizon)
 

@@ -108,7 +108,7 @@ def stretches(name: str, n_folds: int, time: NDArray[np.float64], horizon: float
     """Folds that leave out a stretch of time each, and train on all that was before it.
 
     The last stretch ends with the table; the first begins after at least three eighths of its rows.
-    Without a horizon all have about the same number of rows.
+    Without a horizon all have about as many rows; with a long one there are two of them at least.
     """
     moments = np.sort(time)
     if horizon is None:
@@ -118,7 +118,7 @@ def stretches(name: str, n_folds: int, time: NDArray[np.float64], horizon: float
     else:
         earliest = moments[int(FIRST * len(moments) / 8)]
         starts = moments[-1] - horizon * np.arange(n_folds, 0, -1)
-        starts = starts[starts >= earliest] if (starts >= earliest).any() else starts[-1:]
+        starts = starts[-max(2, int(np.sum(starts >= earliest))) :]
     starts = np.unique(starts)
     ends = np.append(starts[1:], np.inf)
     parts = [

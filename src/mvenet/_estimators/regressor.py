@@ -336,7 +336,11 @@ class MVERegressor(NetworkRegressor):
         self.oof_fold_ = fold_numbers(plan.folds, len(table.y))
         self.summary_ = summary.sentences(candidates, predicted, table.y, log=left.log, gain=gain)
         self.model_ = model
-        return self._lost(sum(map(self._n_lost, chosen)), len(chosen) * self.n_members)
+        lost = self._lost(sum(map(self._n_lost, chosen)), len(chosen) * self.n_members)
+        return lost + self._noticed(table)
+
+    def _leaves_rows_out(self) -> bool:
+        return self.strategy == CROSS_FIT
 
     def _n_lost(self, result: fleet.Fleet) -> int:
         """Members of which some fold's network diverged."""

@@ -203,6 +203,9 @@ n_iter_no_change, n_jobs, random_state, verbose
             raise stopped
         return warned + self._edges(pairs)
 
+    def _leaves_rows_out(self) -> bool:
+        return True
+
     def _extra_members(self) -> int:
         """Members of the folds beyond the first.
 

@@ -49,6 +49,8 @@ class Table:
         Makes what networks read from some rows, if that is not what was given.
     dependence : Dependence or None
         Which rows belong together, if that was said.
+    first : ndarray of shape (n,), int, or None
+        If copies of rows count once: for each row the first that is equal to it.
     """
 
     source: NDArray[Any]
@@ -57,6 +59,7 @@ class Table:
     rows: fleet.Rows
     columns: Callable[[Any], NDArray[Any]] | None = None
     dependence: Dependence | None = None
+    first: fleet.Rows | None = None
 
     @cached_property
     def X(self) -> NDArray[Any]:  # noqa: N802
