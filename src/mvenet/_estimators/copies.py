@@ -42,7 +42,7 @@ def once(table: Table) -> Table:
     kept = np.unique(first)
     if twice <= STAND_TWICE * n or len(kept) < FEWEST_DIFFERENT:
         return table
-    if twice < 0.95 * standing_twice(_first(table.source[rows], rows)):
+    if len(kept) > 1.05 * len(np.unique(_first(table.source[rows], rows))):
         return table
     of = np.arange(len(table.y))
     of[rows] = first
