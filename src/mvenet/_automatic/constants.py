@@ -62,6 +62,7 @@ RUNS = 25  # of neighbours that are left out together
 SIGNIFICANT = 3.3  # standard errors: one in two thousand tables by chance
 NEIGHBOURS_ALIKE = 0.1  # rank correlation of errors from which on it matters
 WORSE = 1.08  # times as large errors from which on it matters
+FEWEST_LABELS = 20  # of a category that may be identifiers
 FEWEST_VALUES = 30  # of a column of whole numbers that may be identifiers: hours are fewer
 NEW_VALUE_WORSE = 1.2  # times as large errors for a value of it that is new
 STAND_TWICE = 1 / 3  # share of rows with copies from which on each counts once

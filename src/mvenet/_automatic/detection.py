@@ -20,6 +20,7 @@ from sklearn.model_selection import GroupKFold, KFold
 from sklearn.tree import ExtraTreeRegressor
 
 from mvenet._automatic.constants import (
+    FEWEST_LABELS,
     FEWEST_ROWS_TESTED,
     FEWEST_VALUES,
     LEAK,
@@ -122,8 +123,12 @@ def found(
 
 
 def of_labels(X: Array, y: Array, labels: Rows, seed: int) -> tuple[float, float] | None:
-    """How many times as large errors are for new labels, and what is covered; None if no larger."""
-    if len(y) < FEWEST_ROWS_TESTED or np.ptp(y) == 0 or not 5 <= labels.max() + 1 <= len(y) / 2:
+    """How many times as large errors are for new labels, and what is covered; None if no larger.
+
+    Labels of which there are few are no identifiers.
+    """
+    few = not FEWEST_LABELS <= labels.max() + 1 <= len(y) / 2
+    if few or len(y) < FEWEST_ROWS_TESTED or np.ptp(y) == 0:
         return None
     compared = _Compared.of(X, y, labels, seed)
     return (compared.worse, compared.covered) if compared.alarming else None

@@ -40,6 +40,7 @@ class DistributionRegressor(Predictor, RegressorMixin, BaseEstimator):
 class TrainedRegressor(DistributionRegressor):
     """An estimator that trains networks: it plans, asks for them, and keeps what it is given."""
 
+    summary_: str
     oof_mean_: NDArray[np.float64]
     oof_std_: NDArray[np.float64]
 
@@ -192,6 +193,8 @@ def fit_together(
         progress=progress,
     )
     for estimator, warned in zip(estimators, found, strict=True):
+        if table.dependence is not None and hasattr(estimator, "oof_mean_"):
+            estimator.summary_ += f"\n{table.dependence.sentence()}"
         if table.first is not None:
             copies.spread(estimator, table)
             warned.append(DependenceWarning(copies.sentence(table)))

@@ -34,6 +34,14 @@ class Dependence:
         groups, time = (None if part is None else part[rows] for part in (self.groups, self.time))
         return Dependence(groups, time, self.horizon)
 
+    def sentence(self) -> str:
+        """For whom a promise holds that was learned from what was left out."""
+        if self.groups is None:
+            return "Stretches of time were left out: what is promised holds for the next one."
+        whole = f"Whole groups were left out ({len(np.unique(self.groups)):,} in all)"
+        later = "" if self.time is None else "later "
+        return f"{whole}: what is promised holds for {later}rows of new groups."
+
 
 def independent(dependence: Dependence | None, rows: NDArray[np.int64]) -> int:
     """How many of these rows speak for themselves: groups if there are any, else all of them."""
