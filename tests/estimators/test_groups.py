@@ -77,7 +77,7 @@ def assert_whole(model, k):
     ("model", "k"),
     [
         (search(cv=4), 4),
-        (search(), 10),
+        (search(), 5),
         (search(cv=GroupKFold(3)), 3),
         (search(cv=LeaveOneGroupOut()), K),
         (auto(), 3),

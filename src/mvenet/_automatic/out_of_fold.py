@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvenet._automatic import stacking
-from mvenet._automatic.constants import MOST_ROWS_MIXED
+from mvenet._automatic.constants import MOST_ROWS_MIXED, PRIOR_ROWS
 from mvenet._automatic.kinds import Folds, NetworkKind
 from mvenet._models import mixture
 from mvenet._models.interface import Mean
@@ -20,6 +20,7 @@ from mvenet._models.networks import Networks
 from mvenet._models.noise import Noise
 from mvenet._models.seen import Range
 from mvenet._training import fleet
+from mvenet._training.dependence import independent
 from mvenet._training.plan import Table
 from mvenet.distributions import NormalMixture
 
@@ -150,6 +151,11 @@ class OutOfFold:
         sums = np.bincount(groups, weights=self.weight * centred)
         return float(np.sqrt(np.sum(sums**2)) / self.weight.sum())
 
+    @property
+    def rows_a_voice(self) -> float:
+        """Rows that speak with one voice: those of a group; one if rows are independent."""
+        return len(self.rows) / independent(self.table.dependence, self.rows)
+
     def average(self, values: Sequence[Array]) -> Array:
         """From the values of each fold's rows to one for each row; zero for rows never left out."""
         total = np.zeros(len(self.count))
@@ -223,7 +229,8 @@ class OutOfFold:
             log_stds.append(shape.applied(log_std))
             candidate.shape = shape
         widths = np.array(log_stds)
-        weights = stacking.mix(y[few], means[:, few], widths[:, few], self.weight[few], largest)
+        given = y[few], means[:, few], widths[:, few], self.weight[few]
+        weights = stacking.mix(*given, largest, PRIOR_ROWS * self.rows_a_voice)
         for candidate, some in zip(candidates, weights, strict=True):
             candidate.weights = some
         return self._predicted(means, widths, weights, few)

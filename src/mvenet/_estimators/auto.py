@@ -43,7 +43,7 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
         and takes the logarithm if the rows left out are likelier by two standard errors.
     cv : int, splitter, iterable or None, default=None
         Folds. A number means that many shuffled ones, with ``groups`` of whole groups; None is 8, 5
-        from 2,000 rows and 3 from 100,000.
+        from 2,000 rows or if rows belong together, and 3 from 100,000.
     n_jobs : int or None, default=None
         Threads; None takes all that are free. The result does not depend on it.
     random_state : int, RandomState, Generator or None, default=None

@@ -21,6 +21,7 @@ from mvenet._training.dependence import Dependence, independent
 from mvenet._training.plan import Table
 from mvenet._utils.sklearn import rows_of
 
+USUAL = 5  # folds of rows that belong together: more cost time, and their CRPS is no better
 FIRST = 3  # eighths of the rows that are in no stretch, but before all of them
 Folds = list[tuple[NDArray[np.int64], NDArray[np.int64]]]
 
@@ -159,11 +160,10 @@ def _short(cv: Any) -> str:
 
 
 def usual_number(n_folds: int, dependence: Dependence | None, rows: NDArray[np.int64]) -> int:
-    """So many folds, or fewer if there are fewer groups; five stretches of time at most."""
+    """So many folds; of rows that belong together five at most, and no more than groups."""
     if dependence is None:
         return n_folds
-    most = 5 if dependence.groups is None else independent(dependence, rows)
-    return min(n_folds, most)
+    return min(n_folds, USUAL, independent(dependence, rows))
 
 
 def folds_of_table(name: str, cv: Any, table: Table, seed: int) -> Folds:

@@ -48,7 +48,8 @@ class MVERegressorCV(NetworkRegressor):
         Try all pairs; only equal ones (the values that both grids hold); or each ``reg_mean`` with
         a ``reg_var`` ten times as large, the paper's advice when a search is too dear.
     cv : int, splitter, iterable or None, default=None
-        Folds. A number means that many shuffled ones, with ``groups`` of whole groups; None is 10.
+        Folds. A number means that many shuffled ones, with ``groups`` of whole groups; None is 10,
+        or 5 if rows belong together.
     final : {"folds", "refit"}, default="folds"
         What to keep: the networks of the chosen pair, each trained without one fold, as a mixture;
         or new networks trained on all rows.

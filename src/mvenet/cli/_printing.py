@@ -203,7 +203,7 @@ def print_fit(fitted: FittedTable) -> None:
         return
     where = "held out" if len(fitted.test) else "that each fold left out"
     if fitted.promise:
-        say(f"What is promised holds for {fitted.promise}, and such rows are {where}.")
+        say(f"What is promised holds for {fitted.promise}.")
     print_evaluation(fitted.evaluation, f"{several_rows(len(fitted.evaluation.y))} {where}")
 
 
