@@ -142,6 +142,8 @@ def test_some_copies_stay_apart():
     table = Table(np.vstack([X, X[:20]]), np.r_[y, y[:20]], None, np.arange(120))
     assert copies.once(table) is table
     assert copies.standing_twice(copies.first_equal(table)) == 40
+    assert copies.counted(table).startswith("\n40 of 120 rows stand more than once")
+    assert copies.counted(Table(X, y, None, np.arange(100))) == ""
 
 
 def test_equal_columns_with_different_targets_are_no_copies_of_a_table():

@@ -114,7 +114,7 @@ def found(
             told.append(finding)
             break  # one is enough: a table in the order of a clock has two
     if refit:
-        for column in _like_identifiers(X, residual, skipped):
+        for column in _like_identifiers(X, y, residual, skipped):
             compared = _Compared.of(X, y, _of_values(X[:, column]), seed)
             if compared.alarming and compared.worse > NEW_VALUE_WORSE:
                 told.append(Finding("values", column, compared.worse, compared.covered))
@@ -263,16 +263,28 @@ def _of_values(x: Array) -> Rows:
     return np.asarray(np.unique(x, return_inverse=True)[1].ravel(), dtype=np.int64)
 
 
-def _like_identifiers(X: Array, residual: Array, skipped: set[int | None]) -> list[int]:
-    """Columns of many whole numbers with repeats, those first whose rows err most alike."""
+def _like_identifiers(X: Array, y: Array, residual: Array, skipped: set[int | None]) -> list[int]:
+    """Columns of many whole numbers with repeats, those first whose rows err most alike.
+
+    A number that says how much of something there is has a target that goes along with it, which
+    one that is but a name has not: neighbouring values then have nothing in common.
+    """
     n, ranks, alike = len(residual), rankdata(residual), []
     for column in range(X.shape[1]):
         labels = _of_values(X[:, column])
         k, whole = int(labels.max()) + 1, (X[:, column] == np.round(X[:, column])).all()
-        if whole and column not in skipped and FEWEST_VALUES <= k <= n / 2:
+        known = whole and column not in skipped and FEWEST_VALUES <= k <= n / 2
+        if known and not _goes_along(labels, y):
             means = np.bincount(labels, weights=ranks) / np.bincount(labels)
             alike.append((float(np.var(means[labels])) - k / n * float(np.var(ranks)), column))
     return [column for _, column in sorted(alike, reverse=True)[:MOST_COLUMNS_TESTED]]
+
+
+def _goes_along(labels: Rows, y: Array) -> bool:
+    """Whether the target's means at neighbouring values are alike."""
+    counts = np.bincount(labels)
+    means = rankdata(np.bincount(labels, weights=rankdata(y)) / counts)
+    return bool(np.corrcoef(means[:-1], means[1:])[0, 1] > 1.5 / np.sqrt(len(means)))
 
 
 def _named(column: int, names: Sequence[str] | None) -> str:

@@ -10,6 +10,7 @@ from mvenet._automatic import baselines, plan, summary
 from mvenet._automatic.kinds import EFFORTS, effort_of
 from mvenet._automatic.plan import SearchPlan
 from mvenet._automatic.search import search
+from mvenet._estimators import copies
 from mvenet._estimators.base import TrainedRegressor
 from mvenet._estimators.folds import fold_numbers, folds_of_table, usual_number
 from mvenet._estimators.parameters import CommonSettings, choice, setting, with_settings
@@ -132,6 +133,7 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
             gain=found.gain,
             stopped=found.stopped is not None,
         )
+        self.summary_ += copies.counted(table)
         self.model_ = found.model
         if found.stopped is not None:
             raise found.stopped

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -95,7 +96,8 @@ class TrainedRegressor(DistributionRegressor):
     def _noticed(self, table: Table, refit: bool = False) -> list[Warning]:
         """A warning if rows belong together though nobody said so, by what was left out."""
         rows = table.rows[np.isfinite(self.oof_mean_[table.rows])]
-        if table.dependence is not None or not isinstance(getattr(self, "cv", None), int | None):
+        cv = getattr(self, "cv", None)
+        if table.dependence is not None or not (cv is None or isinstance(cv, Integral)):
             return []  # who gives folds knows why
         residual = (table.y - self.oof_mean_)[rows] / self.oof_std_[rows]
         told = detection.found(table.source[rows], table.y[rows], residual, refit=refit, seed=0)

@@ -70,6 +70,17 @@ def sentence(table: Table) -> str:
     )
 
 
+def counted(table: Table) -> str:
+    """A line on rows that stand more than once and stay apart; empty if there are none."""
+    twice = 0 if table.first is not None else standing_twice(first_equal(table))
+    if not twice:
+        return ""
+    return (
+        f"\n{twice:,} of {len(table.rows):,} rows stand more than once; rows to come are taken to "
+        "have twins as often."
+    )
+
+
 def spread(estimator: Any, table: Table) -> None:
     """Give copies, in what is known of rows left out, what the first of them has."""
     for name in ("oof_mean_", "oof_std_", "oof_fold_"):
