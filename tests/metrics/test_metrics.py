@@ -18,7 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.optimize import brentq
-from scipy.stats import kstest, norm, wasserstein_distance
+from scipy.stats import binom, kstest, norm, wasserstein_distance
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -868,7 +868,7 @@ def test_coverage_by_is_the_coverage_of_each_group():
         assert told["rows"][number] == rows.sum()
         expected = metrics.coverage(y[rows], part, nominal=0.8)
         assert told["coverage"][number] == pytest.approx(expected)
-        limits = stats.binom(rows.sum(), 0.8).ppf([0.025, 0.975]) / rows.sum()
+        limits = binom(rows.sum(), 0.8).ppf([0.025, 0.975]) / rows.sum()
         assert [told["low"][number], told["high"][number]] == pytest.approx(limits)
 
 
