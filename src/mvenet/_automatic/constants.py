@@ -55,6 +55,7 @@ PROCESS_RATES = 2.0 ** np.arange(-1, 20, 2)  # of columns on a logarithmic scale
 
 # --- rows that belong together, found (benchmarks/dependence.py) ---------------------------------
 FEWEST_ROWS_TESTED = 60  # with fewer nothing that matters is significant
+MOST_ROWS_LOOKED_AT = 20_000  # whose errors are compared with their neighbours'
 MOST_ROWS_TESTED = 1_500  # that the trees of a test are fitted to
 MOST_COLUMNS_TESTED = 3  # with repeats, or that may be clocks
 TESTED_TREES = 15  # of a fold

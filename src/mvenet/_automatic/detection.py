@@ -142,7 +142,7 @@ def _of_order(
     depends = alike > max(NEIGHBOURS_ALIKE, SIGNIFICANT / np.sqrt(len(y)))
     if not refit:
         return Finding("order", column, alike) if depends else None
-    some = _runs_of(len(y))
+    some = some_runs(len(y), MOST_ROWS_TESTED)
     runs = np.arange(len(some)) * RUNS // len(some)
     compared = _Compared.of(X[some], y[some], runs, seed)
     if depends:
@@ -221,11 +221,11 @@ def _dealt(labels: Rows, seed: int) -> list[tuple[Rows, Rows]]:
     return [(train, test) for train, test in folds]
 
 
-def _runs_of(n: int) -> Rows:
-    """All rows, or of many some runs of neighbours."""
-    if n <= MOST_ROWS_TESTED:
+def some_runs(n: int, most: int) -> Rows:
+    """All of n rows, or of more than so many some runs of neighbours."""
+    if n <= most:
         return np.arange(n)
-    length = MOST_ROWS_TESTED // RUNS
+    length = most // RUNS
     starts = np.linspace(0, n - length, RUNS).astype(np.int64)
     return np.asarray((starts[:, None] + np.arange(length)).ravel())
 

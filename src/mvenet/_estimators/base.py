@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mvenet._automatic import detection
+from mvenet._automatic.constants import MOST_ROWS_LOOKED_AT
 from mvenet._estimators import copies
 from mvenet._estimators.dependence import NOTHING, Belonging, DependenceWarning
 from mvenet._estimators.parameters import NetworkSettings
@@ -96,6 +97,7 @@ class TrainedRegressor(DistributionRegressor):
     def _noticed(self, table: Table, refit: bool = False) -> list[Warning]:
         """A warning if rows belong together though nobody said so, by what was left out."""
         rows = table.rows[np.isfinite(self.oof_mean_[table.rows])]
+        rows = rows[detection.some_runs(len(rows), MOST_ROWS_LOOKED_AT)]
         cv = getattr(self, "cv", None)
         if table.dependence is not None or not (cv is None or isinstance(cv, Integral)):
             return []  # who gives folds knows why

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,14 +18,7 @@ Rows = NDArray[np.int64]
 
 def first_equal(table: Table) -> Rows:
     """For each row that counts the first that is equal in all columns and in y, often itself."""
-    rows = table.rows
-    _, inverse, counts = np.unique(table.y[rows], return_inverse=True, return_counts=True)
-    some = counts[inverse.ravel()] > 1  # few, as a rule, have an equal y
-    first = rows.copy()
-    if some.any():
-        first[some] = _first(np.column_stack([table.source[rows[some]], table.y[rows[some]]]),
-                             rows[some])  # fmt: skip
-    return first
+    return _first(table, [table.y])
 
 
 def once(table: Table) -> Table:
@@ -42,7 +36,7 @@ def once(table: Table) -> Table:
     kept = np.unique(first)
     if twice <= STAND_TWICE * n or len(kept) < FEWEST_DIFFERENT:
         return table
-    if len(kept) > 1.05 * len(np.unique(_first(table.source[rows], rows))):
+    if len(kept) > 1.05 * len(np.unique(_first(table))):
         return table
     of = np.arange(len(table.y))
     of[rows] = first
@@ -88,8 +82,22 @@ def spread(estimator: Any, table: Table) -> None:
             setattr(estimator, name, getattr(estimator, name)[table.first])
 
 
-def _first(keys: NDArray[Any], rows: Rows) -> Rows:
-    keys = np.ascontiguousarray(keys, dtype=np.float64) + 0.0  # no minus zero
-    whole = keys.view(np.dtype((np.void, keys.dtype.itemsize * keys.shape[1]))).ravel()
-    _, index, inverse = np.unique(whole, return_index=True, return_inverse=True)
-    return np.asarray(rows[index[inverse.ravel()]])
+def _first(table: Table, before: Sequence[NDArray[Any]] = ()) -> Rows:
+    """For each row that counts the first with the same columns, and the same in those before.
+
+    Column by column, and only of rows that have had an equal one so far: mostly few, and soon none.
+    """
+    rows, first = table.rows, table.rows.copy()
+    alike, label = np.arange(len(rows)), np.zeros(len(rows), dtype=np.int64)
+    for column in (*before, *table.source.T):
+        _, value = np.unique(column[rows[alike]], return_inverse=True)
+        pairs = label * (int(value.max()) + 1) + value.ravel()
+        _, label, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+        label = label.ravel()
+        several = counts[label] > 1
+        alike, label = alike[several], label[several]
+        if not len(alike):
+            return first
+    _, index, inverse = np.unique(label, return_index=True, return_inverse=True)
+    first[alike] = rows[alike[index[inverse.ravel()]]]
+    return first
