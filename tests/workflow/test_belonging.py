@@ -113,6 +113,18 @@ def test_a_category_whose_rows_belong_together_is_named():
     assert "group='patient'" in note
 
 
+def test_what_an_estimator_notices_is_told_in_words_of_the_table():
+    rng = np.random.default_rng(0)
+    noise = np.convolve(rng.normal(size=204), np.ones(5), "valid")
+    frame = pl.DataFrame({"a": rng.normal(size=200), "b": rng.normal(size=200)})
+    frame = frame.with_columns(number=np.arange(200), score=pl.Series(noise))
+    (note,) = [note for note in fitted(frame).notes if "next to each other" in note]
+    assert "use time=COLUMN" in note
+    ordered = frame.sort("score").with_columns(number=np.arange(200))
+    (note,) = [note for note in fitted(ordered, holdout=0).notes if "counts the rows" in note]
+    assert "the column 'number' counts the rows" in note
+
+
 @pytest.mark.parametrize(
     ("settings", "match"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from mvenet._estimators.auto import AutoRegressor
 from mvenet._estimators.base import TrainedRegressor, fit_until_stopped, workload
 from mvenet._estimators.calibration import FOLDS, CalibratedRegressor
 from mvenet._estimators.dependence import Belonging as Given
+from mvenet._estimators.dependence import DependenceWarning
 from mvenet._estimators.regressor import MVERegressor
 from mvenet._training.plan import Stop, Workload
 from mvenet.distributions import Distribution
@@ -172,7 +174,7 @@ def fit_table(
     model = Pipeline([("table", encoder), ("model", estimator)])
     fitted = innermost(estimator)
     notes = [STOPPED] if stop.pressed else []
-    told = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    told = [_of_table(w, encoder) for w in caught if issubclass(w.category, UserWarning)]
     notes += dict.fromkeys(told)  # once, though the plan said it, too
     notes += _warned(y, column)
     promise = tied.promise(train)
@@ -238,6 +240,18 @@ def _warned(y: Array, column: str) -> list[str]:
             "them, or predict log(p / (1 - p))."
         ]
     return []
+
+
+def _of_table(warning: warnings.WarningMessage, encoder: TableEncoder) -> str:
+    """A warning of an estimator, which knows its columns by number, in words of the table."""
+    text = str(warning.message)
+    if not issubclass(warning.category, DependenceWarning):
+        return text
+    names = encoder.get_feature_names_out()
+    text = re.sub(r"\bcolumn (\d+)", lambda number: f"the column {names[int(number[1])]!r}", text)
+    for word in ("group", "time"):
+        text = re.sub(f"fit with {word}s?", f"use {word}=COLUMN", text)
+    return text
 
 
 def _identifiers(encoder: TableEncoder, X: pl.DataFrame, encoded: Array, y: Array) -> list[str]:
