@@ -13,6 +13,7 @@ TORCH_PAGE = Path(__file__).with_name("api-torch.md")  # made where PyTorch is
 MODULES = {
     "mvenet": [
         *("MVERegressor", "AutoRegressor", "MVERegressorCV", "CalibratedRegressor"),
+        "DependenceWarning",
         *("Normal", "NormalMixture", "LogNormalMixture"),
     ],
     "mvenet.distributions": ["Distribution"],

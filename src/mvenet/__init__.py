@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from mvenet import recipes
     from mvenet._estimators.auto import AutoRegressor
     from mvenet._estimators.calibration import CalibratedRegressor
+    from mvenet._estimators.dependence import DependenceWarning
     from mvenet._estimators.regressor import MVERegressor
     from mvenet._estimators.regressor_cv import MVERegressorCV
     from mvenet.comparison import compare_strategies
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AutoRegressor",
     "CalibratedRegressor",
+    "DependenceWarning",
     "LogNormalMixture",
     "MVERegressor",
     "MVERegressorCV",
@@ -35,6 +37,7 @@ _MODULES = (
 _HOMES = {
     "AutoRegressor": "_estimators.auto",
     "CalibratedRegressor": "_estimators.calibration",
+    "DependenceWarning": "_estimators.dependence",
     "LogNormalMixture": "distributions",
     "MVERegressor": "_estimators.regressor",
     "MVERegressorCV": "_estimators.regressor_cv",

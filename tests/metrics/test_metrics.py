@@ -18,7 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.optimize import brentq
-from scipy.stats import kstest, norm, wasserstein_distance
+from scipy.stats import binom, kstest, norm, wasserstein_distance
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -888,3 +888,26 @@ def test_our_own_estimators() -> None:
     assert np.isfinite(results["test_nll"]).all()
     search = GridSearchCV(model, {"reg_mean": [1e-4, 1e3]}, scoring=neg_nll_scorer, cv=CV).fit(X, y)
     assert search.best_params_ == {"reg_mean": 1e-4}
+
+
+# --- coverage by group ---------------------------------------------------------------------------
+
+
+def test_coverage_by_is_the_coverage_of_each_group():
+    rng = np.random.default_rng(0)
+    y, groups = rng.normal(size=300), rng.integers(0, 4, 300)
+    dist = Normal(np.zeros(300), np.ones(300))
+    told = metrics.coverage_by(y, dist, groups, nominal=0.8)
+    for number, group in enumerate(told["group"]):
+        rows = groups == group
+        part = Normal(np.zeros(rows.sum()), np.ones(rows.sum()))
+        assert told["rows"][number] == rows.sum()
+        expected = metrics.coverage(y[rows], part, nominal=0.8)
+        assert told["coverage"][number] == pytest.approx(expected)
+        limits = binom(rows.sum(), 0.8).ppf([0.025, 0.975]) / rows.sum()
+        assert [told["low"][number], told["high"][number]] == pytest.approx(limits)
+
+
+def test_coverage_by_needs_a_group_for_each_outcome():
+    with pytest.raises(ValueError, match=r"groups has shape \(2,\), and y_true \(3,\)"):
+        metrics.coverage_by([1.0, 2.0, 3.0], [0.0, 0.0, 0.0], ["a", "b"], std=[1.0, 1.0, 1.0])

@@ -101,11 +101,11 @@ def _judged(mean: Any, left: OutOfFold, folds: Folds, seed: int, threads: int) -
 
     def of_fold(train: fleet.Rows, test: fleet.Rows) -> tuple[Array, Array | None]:
         model = fitted(train)
-        predicted = _checked(name, model.predict(table.X[test]), len(test))
+        predicted = left.bounded(_checked(name, model.predict(table.X[test]), len(test)))
         if isinstance(model, Forest):
-            return predicted, model.thinned(TREE_VALUES).values(table.X[test])
+            return predicted, left.bounded(model.thinned(TREE_VALUES).values(table.X[test]))
         if isinstance(model, GivenRegressor) and model.has_density:
-            return predicted, _quantiles(name, model, table.X[test])
+            return predicted, left.bounded(_quantiles(name, model, table.X[test]))
         return predicted, None
 
     def refit() -> Mean:

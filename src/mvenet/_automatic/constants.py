@@ -69,3 +69,19 @@ PROCESS_LEARNS_FROM = 300  # rows that its scales are learned from: untested
 PROCESS_ITERATIONS = 30  # untested
 PROCESS_SPREAD = 1.5  # of the prior of a length scale's logarithm: untested
 PROCESS_RATES = 2.0 ** np.arange(-1, 20, 2)  # of columns on a logarithmic scale: untested
+
+# --- rows that belong together, found (benchmarks/dependence.py) ---------------------------------
+FEWEST_ROWS_TESTED = 60  # with fewer nothing that matters is significant
+MOST_ROWS_LOOKED_AT = 20_000  # whose errors are compared with their neighbours'
+MOST_ROWS_TESTED = 1_500  # that the trees of a test are fitted to
+MOST_COLUMNS_TESTED = 3  # with repeats, or that may be clocks
+TESTED_TREES = 15  # of a fold
+RUNS = 25  # of neighbours that are left out together
+SIGNIFICANT = 3.3  # standard errors: one in two thousand tables by chance
+NEIGHBOURS_ALIKE = 0.1  # rank correlation of errors from which on it matters
+WORSE = 1.08  # times as large errors from which on it matters
+FEWEST_LABELS = 20  # of a category that may be identifiers
+FEWEST_VALUES = 30  # of a column of whole numbers that may be identifiers: hours are fewer
+NEW_VALUE_WORSE = 1.2  # times as large errors for a value of it that is new
+STAND_TWICE = 1 / 3  # share of rows with copies from which on each counts once
+LEAK = 0.9999  # rank correlation of a column that gives the target away

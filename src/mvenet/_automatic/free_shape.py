@@ -247,7 +247,7 @@ def fit(
     )
     ends = mixed.ends if scoring == "log" else np.empty(0)
     bins = np.searchsorted(ends, signal, side="right")
-    part = rng.permutation(len(rows)) % PARTS
+    part = _parts(left, rng)
 
     def weights_of(used: NDArray[np.bool_]) -> Array:
         if scoring == "log":
@@ -257,7 +257,7 @@ def fit(
     # Each part of the rows judges weights that the others have made.
     other = np.stack([weights_of(part != number) for number in range(PARTS)])[part, bins]
     chosen = None
-    if scoring == "crps" or mixed.earned(other[few].T, start):
+    if scoring == "crps" or _earned(mixed, other[few].T, start, left, few):
         allowed = _allowed(other[scored.rows].T, start, scored, atoms, factor)
         chosen = (1.0 - allowed) * start + allowed * weights_of(part >= 0) if allowed else None
 
@@ -273,6 +273,25 @@ def fit(
     parts = _Components.of(noises, rows, named, widths)
     predicted = _predicted(left, parts, chosen[bins].T, atoms)
     return Found(atoms, widths, ends, chosen, constants.values, predicted, step)
+
+
+def _parts(left: OutOfFold, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Number of the part of each row left out; rows of one group are in one part."""
+    tied = left.table.dependence
+    if tied is None or tied.groups is None:
+        return rng.permutation(len(left.rows)) % PARTS
+    names, numbers = np.unique(tied.groups[left.rows], return_inverse=True)
+    return (rng.permutation(len(names)) % PARTS)[numbers]
+
+
+def _earned(
+    mixed: _Mixed, shares: Array, start: Array, left: OutOfFold, few: NDArray[np.int64]
+) -> bool:
+    """Whether the rows are likelier by two standard errors; those of a group count as one."""
+    gains = np.zeros(len(left.rows))
+    gains[few] = mixed.gains(shares, start)
+    error = left.standard_error(gains) * float(np.sqrt(len(gains) / len(few)))
+    return float(np.average(gains[few], weights=mixed.weight)) > BETTER_BY * error
 
 
 def _start(noises: Sequence[Candidate], groups: int) -> Array:
@@ -421,12 +440,10 @@ class _Mixed:
             shares = shares / shares.sum()
         return shares
 
-    def earned(self, shares: Array, start: Array) -> bool:
-        """Whether weights of each row, (groups, n), make it likelier, by two standard errors."""
-        gain = np.log((shares * self.densities).sum(axis=0)) - np.log(start @ self.densities)
-        mean = float(np.average(gain, weights=self.weight))
-        error = float(np.sqrt(np.average((gain - mean) ** 2, weights=self.weight) / len(gain)))
-        return mean > BETTER_BY * error
+    def gains(self, shares: Array, start: Array) -> Array:
+        """By how much weights of each row, (groups, n), make it likelier."""
+        after: Array = np.log((shares * self.densities).sum(axis=0))
+        return after - np.log(start @ self.densities)
 
 
 def _kept(

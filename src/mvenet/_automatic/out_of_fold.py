@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mvenet._automatic import stacking
-from mvenet._automatic.constants import MOST_ROWS_MIXED
+from mvenet._automatic.constants import MOST_ROWS_MIXED, PRIOR_ROWS
 from mvenet._automatic.kinds import Folds, NetworkKind
 from mvenet._models import mixture
 from mvenet._models.interface import Mean
 from mvenet._models.mixture import LARGEST_LOG_MULTIPLE, MULTIPLES, WIDEST_LOG, Shape
 from mvenet._models.networks import Networks
 from mvenet._models.noise import Noise
+from mvenet._models.seen import Range
 from mvenet._training import fleet
+from mvenet._training.dependence import independent
 from mvenet._training.plan import Table
 from mvenet.distributions import NormalMixture
 
@@ -107,7 +110,7 @@ class OutOfFold:
     """
 
     def __init__(self, table: Table, folds: Folds, log: bool) -> None:
-        self.table, self.log = table, log
+        self.table, self.log, self._given = table, log, folds
         self.count = np.zeros(len(table.y))
         for _, test in folds:
             np.add.at(self.count, test, 1)
@@ -120,6 +123,41 @@ class OutOfFold:
                 "least two folds, such as KFold(5)."
             )
         self.weight = np.ones(len(self.rows)) if table.weight is None else table.weight[self.rows]
+        known = Range.of(table.source[table.rows], table.y[table.rows], 0.0)
+        self._limits = known.limits(log) if log else (-np.inf, np.inf)
+
+    def bounded(self, means: Array) -> Array:
+        """Means as the model is allowed them: on the log scale one may run away, and rule all."""
+        return np.clip(means, *self._limits)
+
+    @cached_property
+    def beyond(self) -> tuple[Array, Array]:
+        """How far, column by column, rows left out lie below and above those trained on.
+
+        In time, where later rows lie beyond earlier ones by their nature, and rows left out have
+        told what errors that makes. Else nothing.
+        """
+        source, tied = self.table.source, self.table.dependence
+        below, above = np.zeros(source.shape[1]), np.zeros(source.shape[1])
+        for train, test in self._given if tied is not None and tied.time is not None else ():
+            known, new = source[train], source[test]
+            below = np.maximum(below, known.min(axis=0) - new.min(axis=0))
+            above = np.maximum(above, new.max(axis=0) - known.max(axis=0))
+        return below, above
+
+    def standard_error(self, values: Array) -> float:
+        """Of the mean of values of the rows left out; rows of one group speak with one voice."""
+        centred = values - np.average(values, weights=self.weight)
+        if self.table.dependence is None or self.table.dependence.groups is None:
+            return float(np.sqrt(np.average(centred**2, weights=self.weight) / len(values)))
+        groups = self.table.dependence.groups[self.rows]
+        sums = np.bincount(groups, weights=self.weight * centred)
+        return float(np.sqrt(np.sum(sums**2)) / self.weight.sum())
+
+    @property
+    def rows_a_voice(self) -> float:
+        """Rows that speak with one voice: those of a group; one if rows are independent."""
+        return len(self.rows) / independent(self.table.dependence, self.rows)
 
     def average(self, values: Sequence[Array]) -> Array:
         """From the values of each fold's rows to one for each row; zero for rows never left out."""
@@ -162,7 +200,7 @@ class OutOfFold:
         means, logs, k = [], [], len(self.folds)
         for fold, (_, test) in enumerate(self.folds):
             mean, std = trained.networks[fold::k].predict(np.ascontiguousarray(X[test]))
-            means.append(mean.mean(axis=0))
+            means.append(self.bounded(mean.mean(axis=0)))
             logs.append(np.log(std).mean(axis=0))
         mean = self.average(means) if blended is None else blended
         noisy = joint or blended is not None
@@ -204,7 +242,8 @@ class OutOfFold:
             log_stds.append(shape.applied(log_std))
             candidate.shape = shape
         widths = np.array(log_stds)
-        weights = stacking.mix(y[few], means[:, few], widths[:, few], self.weight[few], largest)
+        given = y[few], means[:, few], widths[:, few], self.weight[few]
+        weights = stacking.mix(*given, largest, PRIOR_ROWS * self.rows_a_voice)
         for candidate, some in zip(candidates, weights, strict=True):
             candidate.weights = some
         return self._predicted(means, widths, weights, few)

@@ -23,6 +23,7 @@ from mvenet._automatic.plan import SearchPlan
 from mvenet._models.mixture import Shape
 from mvenet._models.networks import Networks, join
 from mvenet._training import fleet
+from mvenet._training.dependence import independent
 from mvenet._training.plan import Fitting
 
 Array = NDArray[np.float64]
@@ -91,7 +92,7 @@ class Gain:
     random : float
         Seed variance: share of one start's squared error that differs from start to start.
     rows : int
-        On which this was measured.
+        On which this was measured; groups, if rows belong together.
     alone : float
         Share of the seed variance that the folds' networks have: one if they started once, half if
         they are averages of two starts.
@@ -141,13 +142,17 @@ class _LearningCurve:
             for fold, (_, test) in enumerate(fewer):
                 if not any(member.diverged[fold] for member in pair):
                     x = np.ascontiguousarray(table.X[test])
-                    total[:, test] += [member.networks[[fold]].predict(x)[0][0] for member in pair]
+                    both = [member.networks[[fold]].predict(x)[0][0] for member in pair]
+                    total[:, test] += left.bounded(np.array(both))
                     count[test] += 1
             means[kind] = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-        known = sum(len(train) for train, _ in plan.folds[: len(fewer)])
-        less = sum(len(train) for train, _ in fewer)
-        every = len(left.table.rows) * len(fewer)
+        tied = left.table.dependence
+        known = sum(independent(tied, train) for train, _ in plan.folds[: len(fewer)])
+        less = sum(independent(tied, train) for train, _ in fewer)
+        every = independent(tied, left.table.rows) * len(fewer)
         growth = np.log(every / known) / np.log(known / less) if less < known else 0.0
+        if tied is not None and tied.time is not None:
+            growth = 0.0  # the next stretch is as far away as those left out, whatever is known
         return _LearningCurve(left, means, float(growth))
 
     def gains(self, candidates: Sequence[Candidate]) -> dict[Candidate, Gain]:
@@ -180,7 +185,7 @@ class _LearningCurve:
         random = 2.0 * (1.0 - (error(fewer.mean(axis=0)) / alone) ** 2)
         random = float(np.clip(random, 0.0, 1.0))
         known = (error(mean) / (alone * _averaged(random, left_alone))) ** self.growth
-        return Gain(known, random, len(rows), left_alone)
+        return Gain(known, random, independent(table.dependence, rows), left_alone)
 
 
 def _alone(blend: Sequence[tuple[NetworkKind, float]]) -> float:

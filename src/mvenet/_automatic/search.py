@@ -209,7 +209,7 @@ def better_scale(
     left = tried[0][0]
     gains = (densities[1] - densities[0])[left.rows]
     gain = float(np.average(gains, weights=left.weight))
-    error = float(np.sqrt(np.average((gains - gain) ** 2, weights=left.weight) / len(gains)))
+    error = left.standard_error(gains)
     return int(gain > BETTER_BY * error), gain
 
 
@@ -243,6 +243,7 @@ def composed(
                 means[key] = NetworkMean(again.networks_of(candidate), candidate.encoded)
     table = left.table
     seen = Range.of(table.source[table.rows], table.y[table.rows], predicted.typical_std)
+    seen = seen.reaching(*left.beyond)
     return Composite(
         piecewise,
         seen,

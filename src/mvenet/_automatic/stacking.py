@@ -78,7 +78,14 @@ def shape(residual: Array, log_std: Array, weight: Array, least: float, most: fl
     return Shape(float(found[0] - found[1] * middle), float(found[1]), low, high)
 
 
-def mix(y: Array, means: Array, log_stds: Array, weight: Array, most: float = np.inf) -> Array:
+def mix(
+    y: Array,
+    means: Array,
+    log_stds: Array,
+    weight: Array,
+    most: float = np.inf,
+    prior_rows: float = PRIOR_ROWS,
+) -> Array:
     """Weights of candidates and multiples, (candidates, multiples), by likelihood; sum one.
 
     Means and logarithms of standard deviations are of shape (candidates, n); multiples above
@@ -87,7 +94,7 @@ def mix(y: Array, means: Array, log_stds: Array, weight: Array, most: float = np
     """
     kept = np.arange(len(means))
     while True:
-        found = _mixture(y, means[kept], log_stds[kept], weight, most)
+        found = _mixture(y, means[kept], log_stds[kept], weight, most, prior_rows)
         total = found.sum(axis=1)
         if (total >= SMALLEST_SHARE).all():
             weights = np.zeros((len(means), len(MULTIPLES)))
@@ -96,7 +103,9 @@ def mix(y: Array, means: Array, log_stds: Array, weight: Array, most: float = np
         kept = kept[total >= SMALLEST_SHARE]
 
 
-def _mixture(y: Array, means: Array, log_stds: Array, weight: Array, most: float) -> Array:
+def _mixture(
+    y: Array, means: Array, log_stds: Array, weight: Array, most: float, prior_rows: float
+) -> Array:
     """Weights of all of them, by expectation-maximisation."""
     logs = np.concatenate([log_densities(y, m, s) for m, s in zip(means, log_stds, strict=True)])
     density = np.exp(logs - logs.max(axis=0))
@@ -106,7 +115,7 @@ def _mixture(y: Array, means: Array, log_stds: Array, weight: Array, most: float
     shares = prior
     for _ in range(ITERATIONS):
         total = shares @ density
-        shares = shares * (density @ (rows / total)) + PRIOR_ROWS * prior
+        shares = shares * (density @ (rows / total)) + prior_rows * prior
         shares = shares / shares.sum()
     shares = np.where(shares < SMALLEST_WEIGHT, 0.0, shares)
     weights: Array = shares / shares.sum()

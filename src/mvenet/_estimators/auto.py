@@ -10,8 +10,9 @@ from mvenet._automatic import baselines, plan, summary
 from mvenet._automatic.kinds import EFFORTS, effort_of
 from mvenet._automatic.plan import SearchPlan
 from mvenet._automatic.search import search
+from mvenet._estimators import copies
 from mvenet._estimators.base import TrainedRegressor
-from mvenet._estimators.folds import fold_numbers, folds_of_table
+from mvenet._estimators.folds import fold_numbers, folds_of_table, usual_number
 from mvenet._estimators.parameters import CommonSettings, choice, setting, with_settings
 from mvenet._training import fleet
 from mvenet._training.plan import Fitting, Table
@@ -50,8 +51,8 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
         What the weights of a free shape are fitted by: log-likelihood, as far as it does not cost
         CRPS, or the CRPS itself.
     cv : int, splitter, iterable or None, default=None
-        Folds. A number means that many shuffled ones; None is 8, 5 from 2,000 rows and 3 from
-        100,000.
+        Folds. A number means that many shuffled ones, with ``groups`` of whole groups; None is 8, 5
+        from 2,000 rows or if rows belong together, and 3 from 100,000.
     n_jobs : int or None, default=None
         Threads; None takes all that are free. The result does not depend on it.
     random_state : int, RandomState, Generator or None, default=None
@@ -112,7 +113,9 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
 
     def _plan(self, table: Table) -> SearchPlan:
         n, entropy = len(table.rows), fleet.seed_entropy(self.random_state)
-        cv = plan.usual_folds(n) if self.cv is None else self.cv
+        cv = self.cv
+        if cv is None:
+            cv = usual_number(plan.usual_folds(n), table.dependence, table.rows)
         return plan.describe(
             table,
             folds_of_table("cv", cv, table, fleet.derived_seed(entropy, 0, 0, 0)),
@@ -143,7 +146,11 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
             stopped=found.stopped is not None,
             free=found.free,
         )
+        self.summary_ += copies.counted(table)
         self.model_ = found.model
         if found.stopped is not None:
             raise found.stopped
-        return []
+        return self._noticed(table, refit=True)
+
+    def _leaves_rows_out(self) -> bool:
+        return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,10 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from mvenet._automatic import detection
+from mvenet._automatic.constants import MOST_ROWS_LOOKED_AT
+from mvenet._estimators import copies
+from mvenet._estimators.dependence import NOTHING, Belonging, DependenceWarning
 from mvenet._estimators.parameters import NetworkSettings
 from mvenet._estimators.validation import check_table, checked, fingerprint
 from mvenet._models.ensemble import Ensemble
@@ -37,7 +42,19 @@ class DistributionRegressor(Predictor, RegressorMixin, BaseEstimator):
 class TrainedRegressor(DistributionRegressor):
     """An estimator that trains networks: it plans, asks for them, and keeps what it is given."""
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    summary_: str
+    oof_mean_: NDArray[np.float64]
+    oof_std_: NDArray[np.float64]
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+        horizon: Any = None,
+    ) -> Self:
         """Train on a table.
 
         Ctrl-C (``KeyboardInterrupt``) leaves the estimator unfitted, or with the best model so far
@@ -49,17 +66,50 @@ class TrainedRegressor(DistributionRegressor):
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,) or None
             Not negative; a row of weight zero is left out.
+        groups : array-like of shape (n,) or None
+            Which rows belong together: to one patient, machine or shop. Whole groups are then left
+            out, and what is promised holds for rows of *new* groups. Not needed to predict.
+        time : array-like of shape (n,) or None
+            When each row was: dates, or numbers that order the rows. Stretches of time are then
+            left out, what was before each is trained on, and what is promised holds for the *next*
+            stretch: of the same groups, or with ``groups`` of new ones.
+        horizon : float, timedelta or None
+            Length of that stretch, in units of ``time`` (days, if it holds dates). None is that of
+            a fold, an eighth of the rows if there are five.
 
         Returns
         -------
         self
         """
         (found,) = fit_together(
-            [self], X, y, sample_weight, n_jobs=self.n_jobs, verbose=self.verbose
+            [self],
+            X,
+            y,
+            sample_weight,
+            Belonging(groups, time, horizon),
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
         )
         for warning in found:
             warnings.warn(warning, stacklevel=2)
         return self
+
+    def _noticed(self, table: Table, refit: bool = False) -> list[Warning]:
+        """A warning if rows belong together though nobody said so, by what was left out."""
+        rows = table.rows[np.isfinite(self.oof_mean_[table.rows])]
+        rows = rows[detection.some_runs(len(rows), MOST_ROWS_LOOKED_AT)]
+        cv = getattr(self, "cv", None)
+        if table.dependence is not None or not (cv is None or isinstance(cv, Integral)):
+            return []  # who gives folds knows why
+        residual = (table.y - self.oof_mean_)[rows] / self.oof_std_[rows]
+        told = detection.found(table.source[rows], table.y[rows], residual, refit=refit, seed=0)
+        names = getattr(self, "feature_names_in_", None)
+        sentences = [finding.sentence(names) for finding in told]
+        return [DependenceWarning(" ".join(sentences))] if sentences else []
+
+    def _leaves_rows_out(self) -> bool:
+        """Whether what is learned comes from rows that folds leave out."""
+        return False
 
     @abstractmethod
     def _plan(self, table: Table) -> Plan:
@@ -98,14 +148,18 @@ def described(
     X: ArrayLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None = None,
+    belonging: Belonging = NOTHING,
 ) -> tuple[Table, list[Plan]]:
     """Check what estimators are given, and describe what fitting them together takes."""
     tables = []
     for estimator in estimators:
         estimator._validate_params()
-        tables.append(check_table(estimator, X, y, sample_weight))
+        tables.append(check_table(estimator, X, y, sample_weight, belonging))
     # The same for all, and one object, so that they can share networks.
-    return tables[0], [estimator._plan(tables[0]) for estimator in estimators]
+    table = tables[0]
+    if table.dependence is None and all(e._leaves_rows_out() for e in estimators):
+        table = copies.once(table)
+    return table, [estimator._plan(table) for estimator in estimators]
 
 
 def fit_together(
@@ -113,6 +167,7 @@ def fit_together(
     X: ArrayLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None = None,
+    belonging: Belonging = NOTHING,
     *,
     n_jobs: int | None = None,
     verbose: int = 0,
@@ -127,7 +182,7 @@ def fit_together(
     """
     for estimator in estimators:
         estimator.__dict__.pop("model_", None)  # an interrupted fit leaves nothing half-fitted
-    table, plans = described(estimators, X, y, sample_weight)
+    table, plans = described(estimators, X, y, sample_weight, belonging)
     trained_on = fingerprint(
         table.source, table.y, *([] if table.weight is None else [table.weight])
     )
@@ -142,15 +197,22 @@ def fit_together(
         progress=progress,
     )
     for estimator, warned in zip(estimators, found, strict=True):
+        if table.dependence is not None and hasattr(estimator, "oof_mean_"):
+            estimator.summary_ += f"\n{table.dependence.sentence()}"
+        if table.first is not None:
+            copies.spread(estimator, table)
+            warned.append(DependenceWarning(copies.sentence(table)))
         model = getattr(estimator, "model_", None)
         if isinstance(model, Ensemble):
             warned += _at_the_floor(model, table)
     return found
 
 
-def workload(estimator: TrainedRegressor, X: ArrayLike, y: ArrayLike) -> Workload:
+def workload(
+    estimator: TrainedRegressor, X: ArrayLike, y: ArrayLike, belonging: Belonging = NOTHING
+) -> Workload:
     """What fitting an estimator will take, from its plan and a moment of training."""
-    _, plans = described([clone(estimator)], X, y)
+    _, plans = described([clone(estimator)], X, y, belonging=belonging)
     return estimate(plans, threads=effective_threads(estimator.n_jobs))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from mvenet._models.architecture import ACTIVATIONS, Architecture, hidden_units
 from mvenet._training import fleet
+from mvenet._training.dependence import Dependence
 from mvenet._utils.sklearn import Interval, StrOptions
 from mvenet.recipes import DEFAULT, STRATEGIES, Length, Stage, Training, stages
 
@@ -51,16 +52,39 @@ PENALTY = Interval(Real, 0, 1e6, closed="both")
 THREADS = (Interval(Integral, None, -1, closed="right"), at_least(1), None)
 
 
-def held_out(n_rows: int, fraction: float, entropy: Any) -> tuple[fleet.Rows, fleet.Rows]:
-    """Numbers of the rows to train on, and of those that say when to stop, in order."""
+def held_out(
+    n_rows: int, fraction: float, entropy: Any, dependence: Dependence | None = None
+) -> tuple[fleet.Rows, fleet.Rows]:
+    """Numbers of the rows to train on, and of those that say when to stop, in order.
+
+    Of rows that belong together these are whole groups, as many as make up the fraction; of rows
+    in time the last.
+    """
     n_valid = math.ceil(fraction * n_rows)
     if n_rows - n_valid < 2:
         raise ValueError(
             f"validation_fraction={fraction} leaves {n_rows - n_valid} of {n_rows} rows for "
             "training: lower it or set early_stopping=False."
         )
-    order = np.random.default_rng(fleet.derived_seed(entropy, 0)).permutation(n_rows)
+    random = np.random.default_rng(fleet.derived_seed(entropy, 0))
+    if dependence is not None:
+        return _units_held_out(dependence, n_valid, random)
+    order = random.permutation(n_rows)
     return np.sort(order[n_valid:]), np.sort(order[:n_valid])
+
+
+def _units_held_out(
+    dependence: Dependence, n_valid: int, random: np.random.Generator
+) -> tuple[fleet.Rows, fleet.Rows]:
+    if dependence.groups is None:
+        assert dependence.time is not None
+        order = np.argsort(dependence.time, kind="stable")
+        return np.sort(order[:-n_valid]), np.sort(order[-n_valid:])
+    _, numbers, sizes = np.unique(dependence.groups, return_inverse=True, return_counts=True)
+    order = random.permutation(len(sizes))
+    before = np.cumsum(sizes[order]) - sizes[order]
+    held = np.isin(numbers, order[:-1][(before < n_valid)[:-1]])
+    return np.flatnonzero(~held), np.flatnonzero(held)
 
 
 @with_settings
@@ -138,9 +162,12 @@ class NetworkSettings(CommonSettings):
         names = (f.name for f in dataclasses.fields(kind) if f.name in ours)
         return {name: getattr(self, name) for name in names}
 
-    def _split(self, rows: fleet.Rows, entropy: Any) -> tuple[fleet.Rows, fleet.Rows]:
+    def _split(
+        self, rows: fleet.Rows, entropy: Any, dependence: Dependence | None
+    ) -> tuple[fleet.Rows, fleet.Rows]:
         """Training and validation rows."""
         if not self.early_stopping:
             return rows, rows[:0]
-        train, valid = held_out(len(rows), self.validation_fraction, entropy)
+        tied = None if dependence is None else dependence.of(rows)
+        train, valid = held_out(len(rows), self.validation_fraction, entropy, tied)
         return np.sort(rows[train]), np.sort(rows[valid])

@@ -16,7 +16,7 @@ from mvenet._automatic.out_of_fold import Candidate, OutOfFold
 from mvenet._automatic.refit import Refit
 from mvenet._automatic.search import better_scale, composed
 from mvenet._estimators.base import NetworkRegressor
-from mvenet._estimators.folds import Folds, fold_numbers, folds_of_table
+from mvenet._estimators.folds import Folds, fold_numbers, folds_of_table, usual_number
 from mvenet._estimators.parameters import PENALTY, at_least, choice, setting, with_settings
 from mvenet._models.architecture import ACTIVATIONS
 from mvenet._models.ensemble import Ensemble
@@ -194,7 +194,8 @@ class MVERegressor(NetworkRegressor):
         n, entropy = len(table.rows), fleet.seed_entropy(self.random_state)
         folds: Folds = []
         if self.strategy == CROSS_FIT and n >= FEWEST_ROWS:
-            folds = folds_of_table("cv", FOLDS, table, fleet.derived_seed(entropy, 0, 0, 0))
+            n_folds = usual_number(FOLDS, table.dependence, table.rows)
+            folds = folds_of_table("cv", n_folds, table, fleet.derived_seed(entropy, 0, 0, 0))
         if self.target == "log" and not folds:
             raise ValueError(
                 f"target='log' needs rows left out, and strategy={self.strategy!r} on {n} rows "
@@ -231,7 +232,7 @@ class MVERegressor(NetworkRegressor):
 
     def _request(self, table: Table, folds: Folds, entropy: Any) -> Request:
         """Ask for the members, the folds of a member side by side."""
-        subsets = [self._split(train, entropy) for train, _ in folds]
+        subsets = [self._split(train, entropy, table.dependence) for train, _ in folds]
         columns = table.source.shape[1]  # at least: a list of all members would take memory, too
         fleet.check_memory(self.n_members * len(folds), self._architecture(), columns)
         networks = [
@@ -337,7 +338,11 @@ class MVERegressor(NetworkRegressor):
         self.oof_fold_ = fold_numbers(plan.folds, len(table.y))
         self.summary_ = summary.sentences(candidates, predicted, table.y, log=left.log, gain=gain)
         self.model_ = model
-        return self._lost(sum(map(self._n_lost, chosen)), len(chosen) * self.n_members)
+        lost = self._lost(sum(map(self._n_lost, chosen)), len(chosen) * self.n_members)
+        return lost + self._noticed(table)
+
+    def _leaves_rows_out(self) -> bool:
+        return self.strategy == CROSS_FIT
 
     def _n_lost(self, result: fleet.Fleet) -> int:
         """Members of which some fold's network diverged."""

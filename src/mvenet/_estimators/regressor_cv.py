@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 from mvenet._estimators.base import NetworkRegressor
-from mvenet._estimators.folds import Folds, fold_numbers, folds_of_table
+from mvenet._estimators.folds import Folds, fold_numbers, folds_of_table, usual_number
 from mvenet._estimators.parameters import PENALTY, at_least, choice, setting, with_settings
 from mvenet._estimators.penalty_search import LeftOut, Verdict
 from mvenet._models.ensemble import Ensemble
@@ -48,7 +48,8 @@ class MVERegressorCV(NetworkRegressor):
         Try all pairs; only equal ones (the values that both grids hold); or each ``reg_mean`` with
         a ``reg_var`` ten times as large, the paper's advice when a search is too dear.
     cv : int, splitter, iterable or None, default=None
-        Folds. A number means that many shuffled ones; None is 10.
+        Folds. A number means that many shuffled ones, with ``groups`` of whole groups; None is 10,
+        or 5 if rows belong together.
     final : {"folds", "refit"}, default="folds"
         What to keep: the networks of the chosen pair, each trained without one fold, as a mixture;
         or new networks trained on all rows.
@@ -131,10 +132,12 @@ n_iter_no_change, n_jobs, random_state, verbose
 
     def _plan(self, table: Table) -> _SearchPlan:
         entropy = fleet.seed_entropy(self.random_state)
-        cv = 10 if self.cv is None else self.cv
+        cv = self.cv
+        if cv is None:
+            cv = usual_number(10, table.dependence, table.rows)
         folds = folds_of_table("cv", cv, table, fleet.derived_seed(entropy, 0, 0, 0))
         parts = [train for train, _ in folds] + ([table.rows] if self.final == "refit" else [])
-        subsets = [self._split(part, entropy) for part in parts]
+        subsets = [self._split(part, entropy, table.dependence) for part in parts]
         pairs = self._pairs()
         settings = self._architecture(), self._training(self.batch_size)
 
@@ -200,6 +203,9 @@ n_iter_no_change, n_jobs, random_state, verbose
         if stopped is not None:
             raise stopped
         return warned + self._edges(pairs)
+
+    def _leaves_rows_out(self) -> bool:
+        return True
 
     def _extra_members(self) -> int:
         """Members of the folds beyond the first.

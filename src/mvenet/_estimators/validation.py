@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
+from mvenet._estimators.dependence import NOTHING, Belonging
 from mvenet._training.plan import Table
 from mvenet._utils.finite import AT_ONCE, check_finite
 from mvenet._utils.sklearn import check_sample_weight, rows_of
@@ -62,7 +63,11 @@ def _is_copied(X: Any) -> bool:
 
 
 def check_table(
-    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+    estimator: BaseEstimator,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    belonging: Belonging = NOTHING,
 ) -> Table:
     """Validate what ``fit`` was given."""
     table, target = checked(estimator, X, y, reset=True, y_numeric=True, ensure_min_samples=2)
@@ -76,7 +81,8 @@ def check_table(
             )
     rows = np.arange(len(target))
     if sample_weight is None:
-        return Table(table, target, None, rows)
+        tied = belonging.checked(len(target))
+        return Table(table, target, None, rows, dependence=tied)
     weight = check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
     weight = weight / (weight.max() or 1.0)
     rows = np.flatnonzero(weight)
@@ -84,7 +90,8 @@ def check_table(
         raise ValueError(
             f"sample_weight is positive for {len(rows)} row(s): at least 2 rows must count."
         )
-    return Table(table, target, weight, rows)
+    tied = belonging.checked(len(target), rows)
+    return Table(table, target, weight, rows, dependence=tied)
 
 
 def fingerprint(*arrays: NDArray[Any]) -> str:

@@ -84,13 +84,8 @@ class Composite:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Between them lies every mean: no further from the range than once its length.
-
-        On the log scale, upwards no further than to twice the largest y.
-        """
-        low, high = self.range.y_low, self.range.y_high
-        length = high - low
-        return low - length, high + (min(length, float(np.log(2.0))) if self.log else length)
+        """Between them lies every mean."""
+        return self.range.limits(self.log)
 
     @property
     def unknown_std(self) -> float:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mvenet._models.checks import check_number, require, shape_of
+from mvenet._models.checks import check_array, check_number, require, shape_of
 from mvenet._models.predictor import PredictsDistribution, is_estimator
 from mvenet.distributions import (
     Distribution,
@@ -36,6 +36,7 @@ class Conformal(PredictsDistribution):
     factor_: float
     n_calibration_: int
     _scores: list[Array]
+    _shares: list[Array] | None  # of the scores, if groups count alike and not rows
 
     def predict_dist(self, X: Any) -> Distribution:
         """Predictive distribution of each row: the mixture of the members', after the factor.
@@ -97,8 +98,7 @@ class Conformal(PredictsDistribution):
             )
         levels = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
         parts = self._parts(X)
-        counts = [self._count_inside(float(level)) for level in levels.ravel()]
-        ends = [_conformal_ends(parts, self._scores, count) for count in counts]
+        ends = [self._ends(parts, float(level)) for level in levels.ravel()]
         intervals = np.stack(ends, axis=1)
         return intervals if np.ndim(coverage) else intervals[:, 0]
 
@@ -114,7 +114,45 @@ class Conformal(PredictsDistribution):
         float
             In standard deviations to each side of the mean, on the scale that is normal.
         """
+        if self._group_shares is not None:
+            self._check_reached(coverage)
+            return _quantile(
+                np.concatenate(self._scores), np.concatenate(self._group_shares), coverage
+            )
         return float(np.sort(np.concatenate(self._scores))[self._count_inside(coverage) - 1])
+
+    @property
+    def _group_shares(self) -> list[Array] | None:
+        """None in files that are older than groups."""
+        return vars(self).get("_shares")
+
+    def can_cover(self, coverage: float) -> bool:
+        """Whether there are rows, or groups, enough for an interval of this coverage."""
+        if self._group_shares is not None:
+            return coverage <= self._finite_share()
+        return coverage * (self.n_calibration_ + 1) <= self.n_calibration_
+
+    def _ends(self, parts: Sequence[Distribution], coverage: float) -> Array:
+        if self._group_shares is None:
+            return _conformal_ends(parts, self._scores, self._count_inside(coverage))
+        self._check_reached(coverage)
+        return _ends_of_groups(parts, self._scores, self._group_shares, coverage)
+
+    def _finite_share(self) -> float:
+        """Of the groups, the new one among them, those that have scores: all but one."""
+        assert self._group_shares is not None
+        return float(sum(share.sum() for share in self._group_shares)) * (1 + 1e-12)
+
+    def _check_reached(self, coverage: float) -> None:
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage must lie between 0 and 1, got {coverage}: use, say, 0.9.")
+        if coverage > self._finite_share():
+            known = round(self._finite_share() / (1 - self._finite_share()))
+            needed = math.ceil(coverage / (1 - coverage) * (1 - 1e-12))
+            raise ValueError(
+                f"coverage={coverage} of new groups needs at least {needed} groups to calibrate "
+                f"by, there are {known}: calibrate by more, or ask for less."
+            )
 
     def _count_inside(self, coverage: float) -> int:
         """How many of the calibration rows an interval of this coverage must reach around."""
@@ -148,6 +186,12 @@ class Conformal(PredictsDistribution):
         count = sum(len(score) for score in scores)
         known = type(self.n_calibration_) is int and self.n_calibration_ == count > 0
         require(known, "it is calibrated by another number of rows than there are scores")
+        if self._group_shares is not None:
+            require(type(self._group_shares) is list, "the shares of its scores are no list")
+            require(len(self._group_shares) == len(scores), "there are other shares than scores")
+            for score, share in zip(scores, self._group_shares, strict=True):
+                check_array(share, score.shape, "shares of scores", least=0.0)
+            require(0 < self._finite_share() < 1, "the shares of its scores do not add up")
         check_number(self.factor_, "factor_")
         require(self.factor_ > 0, "factor_ is not positive")
 
@@ -224,6 +268,43 @@ def _conformal_ends(parts: Sequence[Distribution], scores: Sequence[Array], coun
     return middle + float(share) * (ends - middle)
 
 
+def _ends_of_groups(
+    parts: Sequence[Distribution], scores: Sequence[Array], shares: Sequence[Array], coverage: float
+) -> Array:
+    """The same where scores count by their shares: all groups alike, however many rows they have.
+
+    A row of a new group is covered, as its group is as likely as any other to be among the farthest
+    (Lee, Barber and Willett 2023, hierarchical conformal prediction).
+    """
+    half = 0.5 + 0.5 * float(min(share.min(initial=1.0) for share in shares))
+    level = max(coverage, half)
+    if len(parts) == 1:
+        level = coverage
+    weight = np.concatenate(shares)
+
+    def end(proposed: Array) -> Array:
+        order = np.argsort(proposed, axis=1)
+        reached = np.cumsum(weight[order], axis=1) >= level * (1 - 1e-12)
+        at = np.where(reached.any(axis=1), np.argmax(reached, axis=1), proposed.shape[1] - 1)
+        return np.asarray(np.take_along_axis(proposed, order, axis=1)[np.arange(len(at)), at])
+
+    ends = _proposed_ends(parts, scores, end)
+    if level == coverage:
+        return ends
+    every = np.concatenate(scores)
+    widest = _quantile(every, weight, level)
+    share = _quantile(every, weight, coverage) / widest if widest > 0 else 1.0
+    middle: Array = ends.mean(axis=1, keepdims=True)
+    return middle + share * (ends - middle)
+
+
+def _quantile(scores: Array, shares: Array, level: float) -> float:
+    """The smallest score up to which the shares add up to the level."""
+    order = np.argsort(scores)
+    at = int(np.searchsorted(np.cumsum(shares[order]), level * (1 - 1e-12)))
+    return float(scores[order][min(at, len(scores) - 1)])
+
+
 def _jackknife_plus(parts: Sequence[Distribution], scores: Sequence[Array], count: int) -> Array:
     """Ends of the interval that at least ``count`` of the calibration rows reach to.
 
@@ -231,6 +312,15 @@ def _jackknife_plus(parts: Sequence[Distribution], scores: Sequence[Array], coun
     on the scale on which that is normal; the upper end is the count-th smallest of the upper ones,
     the lower the count-th largest.
     """
+    return _proposed_ends(
+        parts, scores, lambda proposed: np.partition(proposed, count - 1, axis=1)[:, count - 1]
+    )
+
+
+def _proposed_ends(
+    parts: Sequence[Distribution], scores: Sequence[Array], end: Callable[[Array], Array]
+) -> Array:
+    """Both ends from what calibration rows propose, (rows, scores), by a rule for the upper."""
     members = [(normals.mean, normals.std) for normals in map(normals_of, parts)]
     back = [np.exp if _of_logs(part) else np.positive for part in parts]
     n_rows = len(parts[0])
@@ -246,5 +336,5 @@ def _jackknife_plus(parts: Sequence[Distribution], scores: Sequence[Array], coun
                 ],
                 axis=1,
             )
-            ends[rows, column] = sign * np.partition(proposed, count - 1, axis=1)[:, count - 1]
+            ends[rows, column] = sign * end(proposed)
     return ends

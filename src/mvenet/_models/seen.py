@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,19 @@ class Range:
             float(y.std()),
             typical_std,
         )
+
+    def reaching(self, below: Array, above: Array) -> Range:
+        """The same with the columns' range longer by so much at its ends."""
+        return replace(self, x_low=self.x_low - below, x_high=self.x_high + above)
+
+    def limits(self, log: bool) -> tuple[float, float]:
+        """Between them lies every mean: no further from the range of y than once its length.
+
+        On the log scale, upwards no further than to twice the largest y.
+        """
+        length = self.y_high - self.y_low
+        beyond = min(length, float(np.log(2.0))) if log else length
+        return self.y_low - length, self.y_high + beyond
 
     def within(self, X: NDArray[Any]) -> Array:
         """Each column cut to the range."""

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from mvenet._models.architecture import Architecture
 from mvenet._training import distributed, fleet
+from mvenet._training.dependence import Dependence
 from mvenet._training.progress import steps_bar
 from mvenet.recipes import Stage, Training
 
@@ -46,6 +47,10 @@ class Table:
         The rows that count: those whose weight is not zero.
     columns : callable or None
         Makes what networks read from some rows, if that is not what was given.
+    dependence : Dependence or None
+        Which rows belong together, if that was said.
+    first : ndarray of shape (n,), int, or None
+        If copies of rows count once: for each row the first that is equal to it.
     """
 
     source: NDArray[Any]
@@ -53,6 +58,8 @@ class Table:
     weight: NDArray[np.float64] | None
     rows: fleet.Rows
     columns: Callable[[Any], NDArray[Any]] | None = None
+    dependence: Dependence | None = None
+    first: fleet.Rows | None = None
 
     @cached_property
     def X(self) -> NDArray[Any]:  # noqa: N802

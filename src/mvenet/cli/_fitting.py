@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from mvenet.cli import INTERRUPTED
 from mvenet.cli import _printing as printing
@@ -16,11 +17,14 @@ from mvenet.cli._options import (
     DASK,
     DATA,
     FOR_REPORTS,
+    GROUP,
     HEADER_ROWS,
+    HORIZON,
     PATH,
     REPORT,
     SEED,
     TARGET,
+    TIME,
     UNIT,
     check_packages,
     check_places,
@@ -58,6 +62,9 @@ SCALES = {None: "auto", True: "log", False: "identity"}  # of the target, by --l
         "--holdout", type=click.FloatRange(0, 0.9), default=0.2,
         help="Share of the rows kept to check the model by.",
     ),
+    GROUP,
+    TIME,
+    HORIZON,
     REPORT,
     DASK,
     UNIT,
@@ -76,6 +83,9 @@ def fit(
     log: bool | None,
     effort: str | None,
     holdout: float,
+    group: str | None,
+    time: str | None,
+    horizon: float | None,
     report: Path | None,
     dask: str | None,
     unit: str,
@@ -106,6 +116,7 @@ def fit(
         fitted = workflow.fit_table(
             frame, target, search=search, members=members, calibrate=calibrate,
             target=SCALES[log], effort=effort, holdout=holdout, seed=seed,
+            group=group, time=time, horizon=horizon,
             verbose=printing.verbosity(silent),
             columns=None if silent else lambda encoder: printing.print_columns(
                 encoder, data.name, target, rows, len(frame) - rows
@@ -138,6 +149,9 @@ def fit(
     option("--outer", type=click.IntRange(2), default=10, help="Outer folds, to compare by."),
     option("--inner", type=click.IntRange(2), default=10, help="Inner folds, for the penalties."),
     option("--paper", is_flag=True, help="1000 epochs a stage, as in the paper."),
+    GROUP,
+    TIME,
+    HORIZON,
     DASK,
     option("--dry-run", is_flag=True, help="Only tell what it costs."),
     HEADER_ROWS,
@@ -151,6 +165,9 @@ def compare(
     outer: int,
     inner: int,
     paper: bool,
+    group: str | None,
+    time: str | None,
+    horizon: float | None,
     dask: str | None,
     dry_run: bool,
     header_rows: int,
@@ -168,6 +185,10 @@ def compare(
         frame = table.read(data, header_rows=header_rows, progress=bar)
     X, y, _ = split_target(frame, target)
     from mvenet import comparison  # with scikit-learn, for which a wrong path need not wait
+    from mvenet.workflow._belonging import Belonging
+
+    tied = Belonging.of(X, target, group, time, horizon)
+    X = tied.inputs(X)
 
     if not silent:
         encoder = table.TableEncoder(target=target).fit(X, y)  # each fold fits one of its own
@@ -175,7 +196,7 @@ def compare(
     settings: dict[str, Any] = {
         "arms": comparison.strategy_arms(**(recipes.PAPER if paper else {})),
         "outer_cv": outer, "inner_cv": inner, "store": store, "random_state": seed,
-        "encoder": table.TableEncoder(target=target),
+        "encoder": table.TableEncoder(target=target), **tied.given(np.arange(len(y))),
     }  # fmt: skip
     if dry_run:
         with busy("measuring the speed", silent):

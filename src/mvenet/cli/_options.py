@@ -62,6 +62,15 @@ HEADER_ROWS = option(
     "--header-rows", type=click.IntRange(1, 9), default=1,
     help="Rows above the data: names, and perhaps units.",
 )  # fmt: skip
+GROUP = option(
+    "--group", help="Column of rows that belong together, such as patient: the promise is about "
+    "new ones.",
+)  # fmt: skip
+TIME = option("--time", help="Column that orders rows in time: the promise is about later ones.")
+HORIZON = option(
+    "--horizon", type=click.FloatRange(0, min_open=True),
+    help="With --time: how far the promise reaches, in days or in units of the column.",
+)  # fmt: skip
 REPORT = option("--report", type=PATH, help="Write a report as one HTML file.")
 DASK = option("--dask", help="Address of a Dask scheduler.")
 UNIT = option(

@@ -148,6 +148,7 @@ def fit_facts(fitted: FittedTable) -> dict[str, Any]:
         "columns": fitted.model[0].columns_,
         "model": model_in_words(fitted.networks).splitlines(),
         "notes": fitted.notes,
+        **({"promise": fitted.promise} if fitted.promise else {}),
         "seconds": fitted.seconds,
     }
     evaluation = fitted.evaluation
@@ -201,6 +202,8 @@ def print_fit(fitted: FittedTable) -> None:
         )
         return
     where = "held out" if len(fitted.test) else "that each fold left out"
+    if fitted.promise:
+        say(f"What is promised holds for {fitted.promise}.")
     print_evaluation(fitted.evaluation, f"{several_rows(len(fitted.evaluation.y))} {where}")
 
 

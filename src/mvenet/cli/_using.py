@@ -162,6 +162,8 @@ def evaluate(
     elif not quiet:
         rows = printing.several_rows(len(evaluation.y))
         printing.print_evaluation(evaluation, f"{rows} of {data.name}")
+        for remark in _evaluation.remarks(loaded, evaluation):
+            say(f"Note: {remark}")
         printing.print_flattered(evaluation)
         if report is not None:
             say(f"Report: {report}")

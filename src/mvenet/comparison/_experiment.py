@@ -14,10 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from mvenet._estimators.base import TrainedRegressor, described
+from mvenet._estimators.dependence import NOTHING, Belonging
 from mvenet._estimators.folds import Folds, check_folds, folds_of
 from mvenet._estimators.regressor_cv import MVERegressorCV
 from mvenet._estimators.validation import check_table, fingerprint
 from mvenet._training import fleet
+from mvenet._training.dependence import Dependence
 from mvenet._training.plan import Plan
 from mvenet._utils.sklearn import rows_of
 from mvenet.comparison._canonical import canonical
@@ -61,6 +63,7 @@ class Experiment:
     folds: Folds
     seeds: list[int]
     encoder: Any = None
+    belonging: Belonging = NOTHING
 
     def estimators(self, fold: int) -> list[TrainedRegressor]:
         return [clone(arm).set_params(random_state=self.seeds[fold]) for arm in self.arms.values()]
@@ -68,7 +71,8 @@ class Experiment:
     def plans(self, fold: int) -> list[Plan]:
         """What fitting all arms on this fold takes."""
         train, _ = self.folds[fold]
-        return described(self.estimators(fold), self.inputs(fold)[0], self.y[train])[1]
+        inputs, belonging = self.inputs(fold)[0], self.belonging.of(train)
+        return described(self.estimators(fold), inputs, self.y[train], belonging=belonging)[1]
 
     def inputs(self, fold: int) -> tuple[Any, Any]:
         """Rows to train on and rows left out; the encoder is fitted to the former alone."""
@@ -90,11 +94,12 @@ def make_experiment(
     random_state: Any,
     encoder: Any,
     kept: Store | None,
+    belonging: Belonging = NOTHING,
 ) -> Experiment:
     """Check what was given, and that the store, if any, belongs to it."""
     chosen = _checked_arms(strategy_arms() if arms is None else arms, inner_cv)
     whole = X if encoder is None else clone(encoder).fit(X, y).transform(X)
-    checked = check_table(clone(next(iter(chosen.values()))), whole, y, None)
+    checked = check_table(clone(next(iter(chosen.values()))), whole, y, None, belonging)
     table, target = checked.X, checked.y
     known = None if kept is None else kept.settings()
     if random_state is None and known is not None:
@@ -102,7 +107,9 @@ def make_experiment(
     else:
         entropy = fleet.seed_entropy(random_state)
     seed = fleet.derived_seed(entropy, 0, 0)
-    folds = check_folds("outer_cv", outer_cv, folds_of("outer_cv", outer_cv, table, target, seed))
+    tied = checked.dependence
+    folds = folds_of("outer_cv", outer_cv, table, target, seed, tied)
+    folds = check_folds("outer_cv", outer_cv, folds)
     if kept is not None:
         kept.begin(
             {
@@ -114,10 +121,17 @@ def make_experiment(
                 "mvenet": version("mvenet"),
             }
             | ({} if encoder is None else {"encoder": canonical(encoder)})
+            | ({} if tied is None else {"belonging": _told(tied)})
         )
     seeds = [fleet.derived_seed(entropy, fold) % 2**32 for fold in range(len(folds))]
     given = table if encoder is None else X
-    return Experiment(given, target, chosen, folds, seeds, encoder)
+    return Experiment(given, target, chosen, folds, seeds, encoder, belonging)
+
+
+def _told(tied: Dependence) -> str:
+    """Which rows belong together, as a store remembers it."""
+    parts = [part for part in (tied.groups, tied.time) if part is not None]
+    return f"{fingerprint(*parts)[:12]}, horizon {tied.horizon}"
 
 
 def _checked_arms(arms: Arms, inner_cv: Any) -> dict[str, TrainedRegressor]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from mvenet._estimators.dependence import Belonging
 from mvenet._training import plan
 from mvenet._utils.machine import effective_threads
 from mvenet._utils.wording import duration
@@ -60,6 +61,9 @@ def plan_comparison(
     n_jobs: int | None = None,
     random_state: Any = None,
     encoder: Any = None,
+    groups: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    horizon: Any = None,
 ) -> Plan:
     """Dry run of :func:`compare_strategies`: trainings, gradient steps and expected time.
 
@@ -68,7 +72,10 @@ def plan_comparison(
     """
     present = store is not None and Store(store).path.exists()
     with Store(store) if store is not None and present else contextlib.nullcontext() as kept:
-        experiment = make_experiment(X, y, arms, outer_cv, inner_cv, random_state, encoder, kept)
+        belonging = Belonging(groups, time, horizon)
+        experiment = make_experiment(
+            X, y, arms, outer_cv, inner_cv, random_state, encoder, kept, belonging
+        )
         done = {} if kept is None else kept.results()
     threads = effective_threads(n_jobs)
     work = plan.Workload()

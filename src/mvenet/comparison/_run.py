@@ -6,8 +6,8 @@ import contextlib
 import itertools
 import math
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
+from time import perf_counter
 from typing import Any
 
 import joblib
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mvenet import metrics
 from mvenet._estimators.base import TrainedRegressor, fit_together
+from mvenet._estimators.dependence import Belonging
 from mvenet._training.distributed import UNITS_A_WORKER, Workers, active_workers
 from mvenet._training.plan import most_units, planned_steps
 from mvenet._training.progress import steps_bar
@@ -36,6 +37,9 @@ def compare_strategies(
     random_state: Any = None,
     verbose: int = 0,
     encoder: Any = None,
+    groups: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    horizon: Any = None,
 ) -> Comparison:
     """Compare ways of training on a table by nested cross-validation.
 
@@ -69,6 +73,11 @@ def compare_strategies(
         Makes numbers of X, such as :class:`mvenet.table.TableEncoder`: fitted anew on the rows that
         each outer fold trains on, so that it learns nothing from the rows left out. X may then
         be whatever it takes.
+    groups, time : array-like of shape (n,) or None
+        Which rows belong together, and when each was, as :meth:`mvenet.AutoRegressor.fit` takes
+        them: both outer and inner folds then leave out whole groups, or stretches of time.
+    horizon : float, timedelta or None, default=None
+        Length of the stretches, in units of ``time``.
 
     Returns
     -------
@@ -87,7 +96,10 @@ def compare_strategies(
     ['linear', 'network']
     """
     with contextlib.nullcontext() if store is None else Store(store) as kept:
-        experiment = make_experiment(X, y, arms, outer_cv, inner_cv, random_state, encoder, kept)
+        belonging = Belonging(groups, time, horizon)
+        experiment = make_experiment(
+            X, y, arms, outer_cv, inner_cv, random_state, encoder, kept, belonging
+        )
         done = {} if kept is None else kept.results()
         todo = [i for i in range(len(experiment.folds)) if i not in done]
         planned = {i: planned_steps(experiment.plans(i)) for i in todo} if verbose else {}
@@ -134,7 +146,7 @@ def _run_fold(
     experiment: Experiment, fold: int, n_jobs: int | None, ticks: _Ticks
 ) -> tuple[int, dict[str, Any]]:
     """Fit all arms on one outer fold and score them; what comes back goes into the store."""
-    start = time.perf_counter()
+    start = perf_counter()
     train, test = experiment.folds[fold]
     X_train, X_test = experiment.inputs(fold)
     arms = experiment.estimators(fold)
@@ -150,6 +162,7 @@ def _run_fold(
         arms,
         X_train,
         experiment.y[train],
+        belonging=experiment.belonging.of(train),
         n_jobs=n_jobs,
         progress=progress,
         forgiving=True,
@@ -158,7 +171,7 @@ def _run_fold(
         name: _scores(arm, X_test, experiment.y[test])
         for name, arm in zip(experiment.arms, arms, strict=True)
     }
-    return fold, {"arms": scores, "steps": steps, "seconds": time.perf_counter() - start}
+    return fold, {"arms": scores, "steps": steps, "seconds": perf_counter() - start}
 
 
 def _scores(arm: TrainedRegressor, X: NDArray[Any], y: NDArray[np.float64]) -> dict[str, float]:

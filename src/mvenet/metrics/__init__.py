@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from mvenet.metrics._calibration import (
     coverage,
+    coverage_by,
     ence,
     interval_width,
     miscalibration_area,
@@ -28,6 +29,7 @@ from mvenet.metrics._scores import crps, interval_score, mae, msll, nll, rmse
 
 __all__ = [
     "coverage",
+    "coverage_by",
     "crps",
     "ence",
     "interval_score",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import ArrayLike
+from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mvenet._utils.wording import verdict
+from mvenet.distributions import Distribution
 from mvenet.distributions._checks import Seed, generator, levels_within
 from mvenet.metrics._inputs import (
     FloatArray,
@@ -75,9 +79,60 @@ def coverage(
     y, predicted, weight = checked_inputs(y_true, dist, std, sample_weight)
     # Through the cdf: the quantiles of a mixture, one level at a time, would take far longer. An
     # interval that ends at an atom holds it.
-    upto = predicted.cdf(y)
-    needed = np.maximum(1.0 - 2.0 * upto, 2.0 * (upto - predicted.pmf(y)) - 1.0)
+    needed = _needed(predicted, y)
     return mean_by_level(needed[:, None] <= levels.ravel(), weight, levels)
+
+
+def _needed(predicted: Distribution, y: FloatArray) -> FloatArray:
+    """Coverage of the central interval from which on it holds each outcome."""
+    upto = predicted.cdf(y)
+    return np.maximum(1.0 - 2.0 * upto, 2.0 * (upto - predicted.pmf(y)) - 1.0)
+
+
+def coverage_by(
+    y_true: ArrayLike,
+    dist: Forecast,
+    groups: ArrayLike,
+    std: Given = None,
+    *,
+    nominal: float = 0.9,
+) -> dict[str, NDArray[Any]]:
+    """Coverage of the central prediction intervals, group by group.
+
+    Parameters
+    ----------
+    y_true, dist, std : as in `nll`
+    groups : array-like of shape (n,)
+        What to tell apart: patients, regions, months.
+    nominal : float, default=0.9
+        Coverage that the intervals claim, in (0, 1).
+
+    Returns
+    -------
+    dict of ndarray
+        A row for each group: ``group``, ``rows``, ``coverage``, and ``low`` and ``high``, between
+        which it lies in 19 of 20 groups by chance if rows are independent and intervals hold.
+        Loads into a DataFrame.
+
+    Examples
+    --------
+    >>> told = coverage_by([0.0, 0.1, 3.0], [0.0, 0.0, 0.0], ["a", "a", "b"], std=[1.0, 1.0, 1.0])
+    >>> told["group"].tolist(), told["coverage"].tolist()
+    (['a', 'b'], [1.0, 0.0])
+    """
+    (level,) = levels_within("nominal", [nominal], "write 0.95 for 95 %")
+    y, predicted, _ = checked_inputs(y_true, dist, std, None)
+    labels = np.asarray(groups)
+    if labels.shape != y.shape:
+        raise ValueError(
+            f"groups has shape {labels.shape}, and y_true {y.shape}: give one for each outcome."
+        )
+    inside = _needed(predicted, y) <= level
+    names, numbers, rows = np.unique(labels, return_inverse=True, return_counts=True)
+    share = np.bincount(numbers.ravel(), weights=inside) / rows
+    limits = {n: verdict(float(level), 0.5, n)[1:] for n in set(rows.tolist())}
+    low, high = np.array([limits[n] for n in rows.tolist()]).T
+    return {"group": names, "rows": rows, "coverage": share, "low": low, "high": high}
 
 
 def pit(

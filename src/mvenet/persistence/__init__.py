@@ -155,7 +155,8 @@ def info(path: AnyPath) -> dict[str, Any]:
         ``format`` (int), ``versions`` (dict of str: what the file was written with), ``model`` and
         ``estimator`` (str: the class saved, and our own within it), ``n_features`` (int),
         ``feature_names`` (list of str, or None), ``fingerprint`` (str or None: of the table that
-        our estimator was trained on, after the steps of a pipeline before it).
+        our estimator was trained on, after the steps of a pipeline before it); of a table whose
+        rows belong together ``promise`` (str: for which rows its intervals hold).
 
     Raises
     ------
@@ -291,6 +292,8 @@ def _tidy(schema: Any, dump: zipfile.ZipFile) -> Members:
 
 def _metadata(model: BaseEstimator, estimator: BaseEstimator, members: Members) -> dict[str, Any]:
     names = getattr(model, "feature_names_in_", None)
+    first = model.steps[0][1] if hasattr(model, "steps") else model
+    promise = getattr(first, "promise_", "")
     return {
         "format": archive.FORMAT,
         "versions": {
@@ -305,6 +308,7 @@ def _metadata(model: BaseEstimator, estimator: BaseEstimator, members: Members) 
         "n_features": int(getattr(model, "n_features_in_", estimator.n_features_in_)),
         "feature_names": None if names is None else [str(name) for name in names],
         "fingerprint": getattr(estimator, "fingerprint_", None),
+        **({"promise": promise} if promise else {}),
         "sha256": {name: hashlib.sha256(part).hexdigest() for name, part in members.items()},
     }
 

@@ -142,7 +142,11 @@ def _check_metadata(metadata: Any) -> dict[str, Any]:
     require(sensible, "says things about itself that make no sense")
     usual = all(re.fullmatch(r"schema\.json|\d{1,9}\.npy", name) for name in metadata["sha256"])
     require(usual, "has parts with names that mvenet does not use")
-    return {name: metadata[name] for name in METADATA}
+    told = {name: metadata[name] for name in METADATA}
+    if "promise" in metadata:  # since rows may belong together
+        require(type(metadata["promise"]) is str, "says things about itself that make no sense")
+        told["promise"] = metadata["promise"]
+    return told
 
 
 def pack(members: Members) -> bytes:

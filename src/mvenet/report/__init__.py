@@ -25,6 +25,7 @@ from mvenet.report import _whatif as whatif
 from mvenet.report._curves import curve
 from mvenet.table import TableEncoder
 from mvenet.workflow import Evaluation, FittedTable, model_in_words
+from mvenet.workflow._belonging import promise_of
 from mvenet.workflow._fitting import innermost
 from mvenet.workflow._serving import target_of
 
@@ -130,6 +131,7 @@ def _content(
         "remarkable": [(name, column) for name, column in columns.items() if column.remark],
         "most_columns": MOST_COLUMNS,
         "notes": [] if fitted is None else fitted.notes,
+        "promise": promise_of(model) if table else "",
         "without_target": 0 if fitted is None else fitted.without_target,
         "in_words": model_in_words(last_step(model)).splitlines(),
         "candidates": _candidates(networks),
@@ -195,8 +197,7 @@ def _evaluated(model: Any, evaluation: Evaluation, fitted: FittedTable | None) -
         "drivers": [],
     }
     if fitted is not None:
-        shown = fitted.test if len(fitted.test) else fitted.train
-        tidy = model[0].tidy(shown)
+        tidy = model[0].tidy(fitted.judged)
         content["drivers"] = findings.drivers(tidy, model[0].columns_, dist.std)[:3]
         content["lines"] += _baselines(model, fitted)
     return content
@@ -210,7 +211,7 @@ def _rows(
         return None
     encoder: TableEncoder = model[0]
     if fitted is not None:
-        return encoder.tidy(fitted.test if len(fitted.test) else fitted.train)
+        return encoder.tidy(fitted.judged)
     return None if frame is None else encoder.tidy(frame)[evaluation.rows]
 
 

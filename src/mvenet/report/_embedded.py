@@ -428,7 +428,7 @@ def _quantiles(estimator: Any, dist: Distribution, X: Array) -> list[Array]:
     ends = {level: dist.interval(level) for level in (0.5, 0.9)}
     if isinstance(estimator, CalibratedRegressor):
         for level in ends:
-            if level * (estimator.n_calibration_ + 1) <= estimator.n_calibration_:
+            if estimator.can_cover(level):
                 ends[level] = estimator.predict_interval(X, level)
     half, nine = ends[0.5], ends[0.9]
     return [nine[:, 0], half[:, 0], dist.ppf(0.5), half[:, 1], nine[:, 1]]

@@ -120,6 +120,7 @@ class TableEncoder(Encoding, TransformerMixin, BaseEstimator):
         y: ArrayLike | None,
         rows: NDArray[Any] | None,
         train: NDArray[Any] | None = None,
+        groups: NDArray[Any] | None = None,
     ) -> Array:
         """Learn from some rows of a table, which as a whole tells what each column is."""
         counted = np.arange(len(table)) if rows is None else rows
@@ -145,7 +146,7 @@ class TableEncoder(Encoding, TransformerMixin, BaseEstimator):
             self.imputer_ = SimpleImputer(strategy="median", add_indicator=True).fit(numbers)
         self.seen_, self.missing_ = profile(numbers, table, self.named("category"))
         target = None if y is None else np.asarray(y, dtype=np.float64)
-        levels, trained = self._fit_levels(table, target)
+        levels, trained = self._fit_levels(table, target, groups)
         for name, kept in Levels.packed(list(levels.values())).items():
             setattr(self, name, kept)
         remarks = {name: level.remark for name, level in levels.items()}
@@ -163,14 +164,14 @@ class TableEncoder(Encoding, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
 
     def _fit_levels(
-        self, table: pl.DataFrame, y: Array | None
+        self, table: pl.DataFrame, y: Array | None, groups: NDArray[Any] | None
     ) -> tuple[dict[str, Levels], list[Array]]:
         """The levels of each category, and what these rows become to train on."""
         levels, trained = {}, []
         for name in self.named("category"):
             texts = columns.texts(table[name])
             if y is not None and texts.drop_nulls().n_unique() > self.max_categories:
-                levels[name], made = by_target(texts, y)
+                levels[name], made = by_target(texts, y, groups)
             else:
                 levels[name] = frequent(texts, self.max_categories)
                 made = levels[name].encode(texts)
@@ -179,7 +180,12 @@ class TableEncoder(Encoding, TransformerMixin, BaseEstimator):
 
 
 def fit_to_rows(
-    encoder: TableEncoder, X: pl.DataFrame, y: Array, rows: NDArray[Any], train: NDArray[Any]
+    encoder: TableEncoder,
+    X: pl.DataFrame,
+    y: Array,
+    rows: NDArray[Any],
+    train: NDArray[Any],
+    groups: NDArray[Any] | None = None,
 ) -> Array:
     """Fit an encoder to the rows of a table that are trained on; returns their numbers.
 
@@ -195,12 +201,15 @@ def fit_to_rows(
         Numbers of the rows in their file, from 0, for remarks.
     train : ndarray of int
         Places of the rows that are trained on.
+    groups : ndarray of shape (n,) or None
+        Which rows belong together: what the target says of a level then comes from other groups.
 
     Returns
     -------
     ndarray of shape (len(train), n_features_out)
     """
-    return encoder._fit(X, y[train], rows, train)
+    tied = None if groups is None else groups[train]
+    return encoder._fit(X, y[train], rows, train, tied)
 
 
 def _refuse_nothing(names: list[str], found: list[Column]) -> None:

@@ -36,6 +36,7 @@ def check_kept(encoder: Encoding) -> None:
     _check_packed(kept, len(categories))
     for level in Levels.unpacked(kept, categories).values():
         _check_levels(level)
+    require(type(kept.get("promise_", "")) is str, "what is promised is no text")
     if "seen_" in kept:
         _check_profile(kept, numbers, numbers + len(categories))
 

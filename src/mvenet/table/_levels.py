@@ -118,17 +118,22 @@ def _shares(texts: pl.Series, names: tuple[str, ...]) -> Array:
     return np.array([counts.get(name, 0) for name in names]) / len(texts)
 
 
-def by_target(texts: pl.Series, y: Array) -> tuple[Levels, Array]:
+def by_target(
+    texts: pl.Series, y: Array, groups: NDArray[Any] | None = None
+) -> tuple[Levels, Array]:
     """Each level as the mean of the target and the mean distance from it.
 
     Means of rare levels are drawn towards the overall one, as far as their noise says. Returns the
-    levels for new rows, and the numbers for these, which leave out the row's own fifth.
+    levels for new rows, and the numbers for these, which leave out the row's own fifth; of rows in
+    groups, whole groups at a time.
     """
-    from sklearn.model_selection import KFold  # a second, and only a fit needs it
+    from sklearn.model_selection import GroupKFold, KFold  # a second, and only a fit needs it
     from sklearn.preprocessing import TargetEncoder
 
     cells = texts.fill_null("").to_numpy()[:, None]
     folds = list(KFold(5, shuffle=True, random_state=0).split(cells))
+    if groups is not None:
+        folds = list(GroupKFold(min(5, len(np.unique(groups)))).split(cells, groups=groups))
     fitted, trained = [], []
     aim = y
     for _ in range(2):

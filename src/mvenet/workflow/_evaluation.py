@@ -135,6 +135,18 @@ def evaluate(model: Model, frame: Any) -> Evaluation:
     return evaluated(after_encoder(model), encoded, y, rows, len(frame) - len(y))
 
 
+def remarks(model: Model, evaluation: Evaluation) -> list[str]:
+    """For whom the coverage is promised and, if it is too small, on which side misses lie."""
+    promise = str(vars(model[0]).get("promise_", ""))
+    told = [f"What is promised holds for {promise}."] if promise else []
+    if verdict(0.9, evaluation.coverage[0.9], len(evaluation.y))[0] == "too narrow":
+        low, high = evaluation.dist.interval(0.9).T
+        y = evaluation.y
+        above, below = float(np.mean(y > high)), float(np.mean(y < low))
+        told.append(f"{above:.1%} of the values lie above their 90 % interval, {below:.1%} below.")
+    return told
+
+
 def evaluated(
     estimator: Any, encoded: Array, y: Array, rows: NDArray[Any], without: int = 0
 ) -> Evaluation:
@@ -147,8 +159,7 @@ def _conformal(estimator: Any, encoded: Array) -> dict[float, Array] | None:
     """Intervals of a calibrated model, as far as it has rows enough for them."""
     if not isinstance(estimator, Conformal):
         return None
-    n = estimator.n_calibration_
-    levels = [level for level in LEVELS if level * (n + 1) <= n]
+    levels = filter(estimator.can_cover, LEVELS)
     return {level: estimator.predict_interval(encoded, level) for level in levels}
 
 

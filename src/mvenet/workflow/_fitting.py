@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-import time
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,21 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
+from mvenet import metrics
+from mvenet._automatic import detection
 from mvenet._estimators.auto import AutoRegressor
 from mvenet._estimators.base import TrainedRegressor, fit_until_stopped, workload
 from mvenet._estimators.calibration import FOLDS, CalibratedRegressor
+from mvenet._estimators.dependence import Belonging as Given
+from mvenet._estimators.dependence import DependenceWarning
 from mvenet._estimators.regressor import MVERegressor
 from mvenet._training.plan import Stop, Workload
 from mvenet.distributions import Distribution
 from mvenet.predictive import left_out
 from mvenet.table import TableEncoder
-from mvenet.table._columns import split_target
+from mvenet.table._columns import split_target, texts
 from mvenet.table._encoder import fit_to_rows
+from mvenet.workflow._belonging import Belonging, promise_of
 from mvenet.workflow._evaluation import Evaluation, evaluated, judge
 
 Array = NDArray[np.float64]
@@ -63,6 +69,19 @@ class FittedTable:
     stopped: bool = False
 
     @property
+    def judged(self) -> pl.DataFrame:
+        """The rows that the evaluation is of: those held out, or those that folds left out."""
+        left_out = getattr(innermost(self.networks), "oof_mean_", None)
+        if len(self.test) or left_out is None:
+            return self.test if len(self.test) else self.train
+        return self.train.filter(pl.Series(np.isfinite(left_out)))
+
+    @property
+    def promise(self) -> str:
+        """For which rows the intervals hold; empty if for any like those of the table."""
+        return promise_of(self.model)
+
+    @property
     def networks(self) -> TrainedRegressor:
         """The estimator at the end of the pipeline."""
         estimator: TrainedRegressor = self.model[-1]
@@ -83,6 +102,9 @@ def fit_table(
     verbose: int = 0,
     columns: Callable[[TableEncoder], object] | None = None,
     expect: Callable[[Workload], object] | None = None,
+    group: str | None = None,
+    time: str | None = None,
+    horizon: float | None = None,
 ) -> FittedTable:
     """Fit a model to a table.
 
@@ -114,14 +136,26 @@ def fit_table(
         Told before the training what each column was taken for, by an encoder that knows.
     expect : callable or None
         Told before the training what it will take: ``networks``, gradient ``steps``, ``seconds``.
+    group : str or None
+        Column that says which rows belong together. It is no input; whole groups are held out and
+        left out, and what is promised holds for rows of new ones.
+    time : str or None
+        Column of dates or numbers that orders the rows. The last ones are held out, stretches of
+        time left out, and what is promised holds for the next stretch. With ``group``, too, it
+        holds for later rows of new groups, and rows that folds leave out serve to check.
+    horizon : float or None
+        Length of that stretch, in units of the column (days, if it holds dates).
 
     Returns
     -------
     FittedTable
     """
-    start = time.perf_counter()
+    start = perf_counter()
     X, y, rows = split_target(frame, column)
-    train, test = _split(len(y), holdout, seed)
+    tied = Belonging.of(X, column, group, time, horizon)
+    X = tied.inputs(X)
+    train, test = (tied.split(holdout, seed) if holdout else None) or _split(len(y), holdout, seed)
+    given = tied.given(train)
     encoder = TableEncoder(target=column)
     if target == "log":
         _refuse_log(y, column)
@@ -130,26 +164,35 @@ def fit_table(
     estimator = CalibratedRegressor(networks) if calibrate else networks
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        encoded = fit_to_rows(encoder, X, y, rows, train)
+        encoded = fit_to_rows(encoder, X, y, rows, train, tied.groups)
         fresh = encoder.transform(X[test], rows[test])  # what it refuses need not wait
         if columns is not None:
             columns(encoder)
         if expect is not None:
-            expect(_expected(estimator, encoded, y[train]))
-        stop = Stop(fit_until_stopped(estimator, encoded, y[train]))
+            expect(_expected(estimator, encoded, y[train], given))
+        stop = Stop(fit_until_stopped(estimator, encoded, y[train], **given))
     model = Pipeline([("table", encoder), ("model", estimator)])
     fitted = innermost(estimator)
     notes = [STOPPED] if stop.pressed else []
-    notes += [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    told = [_of_table(w, encoder) for w in caught if issubclass(w.category, UserWarning)]
+    notes += dict.fromkeys(told)  # once, though the plan said it, too
     notes += _warned(y, column)
+    promise = tied.promise(train)
+    if promise:
+        encoder.promise_ = promise
+    elif search:
+        notes += _identifiers(encoder, X[train], encoded, y[train])
     evaluation = None
     if len(test):
         evaluation = stop.insisting(lambda: evaluated(estimator, fresh, y[test], rows[test]))
     elif hasattr(fitted, "oof_mean_"):
-        evaluation = judge(y, left_out(fitted), rows)
+        known = np.flatnonzero(np.isfinite(fitted.oof_mean_))
+        evaluation = judge(y[known], left_out(fitted, known), rows[known])
     named = X.with_columns(pl.Series(column, y))
     if evaluation is not None and y.max() > 1:
         notes += _below_zero(y, evaluation.dist, column)
+    if evaluation is not None and tied.groups is not None and len(test):
+        notes += _by_group(evaluation, tied.groups[test], str(group))
     return FittedTable(
         model,
         evaluation,
@@ -157,7 +200,7 @@ def fit_table(
         test=named[test],
         without_target=len(frame) - len(y),
         notes=notes,
-        seconds=time.perf_counter() - start,
+        seconds=perf_counter() - start,
         stopped=stop.pressed is not None,
     )
 
@@ -199,6 +242,50 @@ def _warned(y: Array, column: str) -> list[str]:
     return []
 
 
+def _of_table(warning: warnings.WarningMessage, encoder: TableEncoder) -> str:
+    """A warning of an estimator, which knows its columns by number, in words of the table."""
+    text = str(warning.message)
+    if not issubclass(warning.category, DependenceWarning):
+        return text
+    names = encoder.get_feature_names_out()
+    text = re.sub(r"\bcolumn (\d+)", lambda number: f"the column {names[int(number[1])]!r}", text)
+    for word in ("group", "time"):
+        text = re.sub(f"fit with {word}s?", f"use {word}=COLUMN", text)
+    return text
+
+
+def _identifiers(encoder: TableEncoder, X: pl.DataFrame, encoded: Array, y: Array) -> list[str]:
+    """A word on the category whose rows belong together most, if there is one."""
+    found = []
+    for name, places in encoder.places().items():
+        if name in encoder.named("category"):
+            labels = np.unique(texts(X[name]).fill_null("").to_numpy(), return_inverse=True)[1]
+            known = np.column_stack([np.delete(encoded, places, axis=1), labels])
+            told = detection.of_labels(known, y, labels, 0)
+            found += [] if told is None else [(*told, name)]
+    if not found:
+        return []
+    worse, covered, name = max(found)
+    return [
+        f"Rows with the same {name} belong together: for one that is new, errors are {worse:.1f} "
+        f"times as large, and 90 % intervals would cover about {covered:.0%} of its rows. If new "
+        f"rows are to be of a new {name}, use group={name!r}."
+    ]
+
+
+def _by_group(evaluation: Evaluation, groups: NDArray[Any], name: str) -> list[str]:
+    """Which of the groups held out are covered by chance no more."""
+    told = metrics.coverage_by(evaluation.y, evaluation.dist, groups)
+    off = (told["coverage"] < told["low"]) | (told["coverage"] > told["high"])
+    worst = told["group"][np.argsort(told["coverage"], kind="stable")][:3]
+    share = told["coverage"]
+    return [
+        f"Of {len(share)} new values of {name}, the 90 % intervals cover {share.min():.0%} to "
+        f"{share.max():.0%} of the rows; {int(off.sum())} are off by more than chance allows if "
+        f"their rows were independent. Least covered: {', '.join(map(str, worst))}."
+    ]
+
+
 def _below_zero(y: Array, dist: Distribution, column: str) -> list[str]:
     """A word if many intervals reach where the target never is."""
     share = float(np.mean(dist.interval(0.9)[:, 0] < 0))
@@ -219,12 +306,15 @@ def _refuse_log(y: Array, column: str) -> None:
 
 
 def _expected(
-    estimator: AutoRegressor | MVERegressor | CalibratedRegressor, X: Array, y: Array
+    estimator: AutoRegressor | MVERegressor | CalibratedRegressor,
+    X: Array,
+    y: Array,
+    given: dict[str, Any],
 ) -> Workload:
     """What a fit will take, as far as a moment of training can tell."""
     if not isinstance(estimator, CalibratedRegressor):
-        return workload(estimator, X, y)
-    inner = workload(estimator.estimator, X, y)
+        return workload(estimator, X, y, Given(**given))
+    inner = workload(estimator.estimator, X, y, Given(**given))
     if isinstance(estimator.estimator, AutoRegressor):
         return inner  # calibrated by its own folds
     return sum([inner] * FOLDS, Workload())

@@ -1,0 +1,164 @@
+"""Tables whose rows belong together: what is held out, left out, promised and said."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+
+from mvenet import load, persistence
+from mvenet.workflow import evaluate, fit_table
+from mvenet.workflow._belonging import Belonging, promise_of
+from mvenet.workflow._evaluation import remarks
+
+RNG = np.random.default_rng(0)
+K, M = 24, 6
+NUMBERS = np.repeat(np.arange(K), M)
+DAYS = np.tile(np.arange(M), K) * 30 + NUMBERS
+FRAME = pl.DataFrame(
+    {
+        "patient": [f"p{number:02d}" for number in NUMBERS],
+        "visit": np.datetime64("2020-01-01") + DAYS.astype("timedelta64[D]"),
+        "dose": RNG.normal(size=K * M),
+        "weight": np.repeat(RNG.normal(70, 10, K), M),
+        "score": np.repeat(2.0 * RNG.normal(size=K), M) + 0.3 * RNG.normal(size=K * M),
+    }
+)
+
+
+def fitted(frame=FRAME, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit_table(frame, "score", search=False, seed=0, **settings)
+
+
+def test_whole_groups_are_held_out_and_their_column_is_no_input():
+    found = fitted(group="patient")
+    assert "patient" not in found.model[0].feature_names_in_
+    held = FRAME["patient"].to_numpy()[found.evaluation.rows]
+    assert len(set(held)) * M == len(held)
+    assert found.promise == "rows of new values of patient"
+    assert "Whole groups were left out" in found.networks.summary_
+    assert any("new values of patient, the 90 % intervals cover" in note for note in found.notes)
+
+
+def test_the_last_rows_are_held_out_and_time_stays_an_input():
+    found = fitted(time="visit")
+    when = FRAME["visit"].to_numpy()
+    rows = found.evaluation.rows
+    assert "visit" in found.model[0].feature_names_in_
+    assert when[np.setdiff1d(np.arange(len(when)), rows)].max() < when[rows].min()
+    assert found.promise.startswith("the next ")
+    assert found.promise.endswith(" days")
+
+
+def test_the_horizon_is_what_is_held_out():
+    found = fitted(time="visit", horizon=25.0)
+    when = FRAME["visit"].to_numpy()
+    held = when[found.evaluation.rows]
+    assert (held > when.max() - np.timedelta64(25, "D")).all()
+    assert found.promise == "the next 25 days"
+
+
+def test_later_rows_of_new_groups_are_judged_by_folds():
+    found = fitted(group="patient", time="visit")
+    assert not len(found.test)
+    assert len(found.judged) == len(found.evaluation.y) < len(FRAME)
+    assert found.promise.endswith("of new values of patient")
+
+
+def test_a_model_tells_for_whom_it_was_made(tmp_path):
+    found = fitted(group="patient")
+    found.model.named_steps["model"]  # an estimator, which a file keeps
+    persistence.save(found.model, tmp_path / "model.mve")
+    assert persistence.info(tmp_path / "model.mve")["promise"] == found.promise
+    loaded = load(tmp_path / "model.mve")
+    assert promise_of(loaded) == found.promise
+    off = FRAME.with_columns(pl.col("score") + 100.0)
+    told = remarks(loaded, evaluate(loaded, off))
+    assert told == [
+        "What is promised holds for rows of new values of patient.",
+        "100.0% of the values lie above their 90 % interval, 0.0% below.",
+    ]
+
+
+def test_a_file_of_independent_rows_promises_nothing_more(tmp_path):
+    found = fitted()
+    persistence.save(found.model, tmp_path / "model.mve")
+    assert "promise" not in persistence.info(tmp_path / "model.mve")
+    assert found.promise == ""
+
+
+def test_levels_learn_from_other_groups_only():
+    frame = FRAME.with_columns(clinic=pl.col("patient").str.replace("p", "clinic "))
+    frame = pl.concat([frame, frame.with_columns(pl.col("patient", "clinic") + "x")])
+    found = fitted(frame, group="patient", holdout=0)
+    encoder = found.model[0]
+    assert len(encoder.levels_["clinic"].names) > 30
+    clinics = encoder.places()["clinic"]
+    # Of a clinic that one group alone has, other groups know nothing: all rows get the mean.
+    table = fitted(frame, group="patient", holdout=0).train
+    assert table.height == len(frame)
+    assert len(clinics) == 2
+
+
+def test_a_category_whose_rows_belong_together_is_named():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = fit_table(FRAME.drop("weight"), "score", effort="low", seed=0, holdout=0)
+    (note,) = [note for note in found.notes if "belong together" in note]
+    assert note.startswith("Rows with the same patient belong together")
+    assert "group='patient'" in note
+
+
+def test_what_an_estimator_notices_is_told_in_words_of_the_table():
+    rng = np.random.default_rng(0)
+    noise = np.convolve(rng.normal(size=204), np.ones(5), "valid")
+    frame = pl.DataFrame({"a": rng.normal(size=200), "b": rng.normal(size=200)})
+    frame = frame.with_columns(number=np.arange(200), score=pl.Series(noise))
+    (note,) = [note for note in fitted(frame).notes if "next to each other" in note]
+    assert "use time=COLUMN" in note
+    ordered = frame.sort("score").with_columns(number=np.arange(200))
+    (note,) = [note for note in fitted(ordered, holdout=0).notes if "counts the rows" in note]
+    assert "the column 'number' counts the rows" in note
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"group": "score"}, "group='score' is the target"),
+        ({"group": "patent"}, "There is no column 'patent': did you mean 'patient'"),
+        ({"time": "patient"}, "The column 'patient' cannot order rows in time"),
+        ({"time": "when"}, "There is no column 'when'"),
+        ({"horizon": 3.0}, "horizon=3 needs time"),
+        ({"group": "visit", "time": "visit"}, "are one column"),
+        ({"time": "visit", "horizon": 900.0}, "horizon=900 is more than a third"),
+    ],
+)
+def test_columns_that_cannot_be_meant(settings, match):
+    with pytest.raises(ValueError, match=match):
+        fitted(**settings)
+
+
+def test_cells_that_are_empty_are_refused_with_their_row():
+    frame = FRAME.with_columns(
+        patient=pl.when(pl.int_range(K * M) == 4).then(None).otherwise("patient")
+    )
+    with pytest.raises(ValueError, match=r"'patient' is empty in 1 row\(s\).* row 5"):
+        fitted(frame, group="patient")
+
+
+def test_two_groups_are_too_few_to_hold_one_out():
+    frame = FRAME.with_columns(patient=pl.Series(["a", "b"] * (K * M // 2)))
+    with pytest.raises(ValueError, match="too few to hold one out"):
+        fitted(frame, group="patient")
+
+
+def test_numbers_order_rows_as_dates_do():
+    numbers = FRAME.with_columns(visit=pl.Series(DAYS))
+    assert not Belonging.of(numbers, "score", None, "visit", None).dated
+    assert Belonging.of(FRAME, "score", None, "visit", None).dated
+    found = fitted(numbers, time="visit", horizon=25.0)
+    assert found.promise == "the next 25 of visit"
