@@ -16,6 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 import onnx
+import onnxruntime
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -480,3 +481,20 @@ def test_without_onnx(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r'pip install "mvenet\[onnx\]"'):
         export(model, tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_quantiles_of_networks_by_choice(members, tmp_path):
+    X, y = table()
+    model = MVERegressor(n_members=members, **FAST).fit(X, 1e3 * y + 1e5)
+    path, levels = tmp_path / "model.onnx", (0.05, 0.5, 0.999)
+    export(model, path, quantiles=levels)
+    runtime = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    rows = X.astype(np.float32)
+    (found,) = runtime.run(["quantiles"], {"X": rows})
+    std = model.predict(X, return_std=True)[1]
+    expected = model.predict_dist(rows).ppf(levels)
+    assert (np.abs(found - expected) < 1e-5 * std[:, None] + 1e-2).all()
+    computed = ReferenceEvaluator(onnx.load(path)).run(["quantiles"], {"X": rows[:5]})[0]
+    assert_allclose(computed, found[:5], rtol=1e-9)
+    assert runtime.run(["quantiles"], {"X": rows[:0]})[0].shape == (0, 3)

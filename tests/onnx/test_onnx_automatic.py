@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from onnx.reference import ReferenceEvaluator
@@ -241,6 +242,32 @@ def test_same_model_same_bytes(model, tmp_path):
     export(model, paths[0])
     export(copy.deepcopy(model), paths[1])
     assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+LEVELS = [0.05, 0.5, 0.95, 0.001]
+
+
+@pytest.mark.parametrize("name", ["log", "two modes", "zeros", "log grid"])
+def test_quantiles_by_choice(name, tmp_path):
+    model, path = fitted(name), tmp_path / "model.onnx"
+    export(model, path, quantiles=LEVELS)
+    onnx.checker.check_model(onnx.load(path), full_check=True)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    rows = np.vstack([NEAR[:60], FAR[:20]])
+    mean, found = session.run(["mean", "quantiles"], {"X": rows})
+    assert_allclose(mean, run(model, tmp_path, rows)[0], rtol=1e-12)
+    expected = model.predict_dist(rows.astype(np.float64)).ppf(LEVELS)
+    assert found.shape == expected.shape == (80, 4)
+    tolerance = 1e-5 * expected.std()
+    assert np.mean(np.abs(found - expected) > tolerance) < 0.01  # at the end of a cell, one jumps
+    rows[0, 0] = np.nan
+    assert np.isnan(session.run(["quantiles"], {"X": rows})[0]).sum() == 4
+
+
+def test_levels_of_quantiles_are_within_0_and_1(tmp_path):
+    with pytest.raises(ValueError, match=r"quantiles must .* 1\.5.*write 0\.05 for 5 %"):
+        export(fitted("two modes"), tmp_path / "model.onnx", quantiles=[0.5, 1.5])
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_regressors_of_the_user_are_refused(tmp_path):

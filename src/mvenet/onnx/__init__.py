@@ -11,12 +11,16 @@ import json
 import os
 from functools import singledispatch
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from mvenet import __version__
 from mvenet._models.composite import Composite
 from mvenet._models.ensemble import Ensemble
 from mvenet._models.predictor import Predictor
 from mvenet._utils.atomic import replacing
-from mvenet.onnx._composite import composite_moments, encoded_columns
+from mvenet.distributions._checks import levels_within
+from mvenet.onnx._composite import composite_nodes, encoded_columns
 from mvenet.onnx._graph import (
     SMALLEST_STD,
     Graph,
@@ -25,8 +29,12 @@ from mvenet.onnx._graph import (
     network_variances,
     standardised,
 )
+from mvenet.onnx._shape import Block
+from mvenet.onnx._shape import quantiles as mixture_quantiles
 
 __all__ = ["export"]
+
+Array = NDArray[np.float64]
 
 OPSETS, IR_VERSION = {"": 17, "ai.onnx.ml": 3}, 8  # of 2022: old runtimes can read the file
 ABOUT = (
@@ -36,7 +44,7 @@ ABOUT = (
 )
 
 
-def export(model: Predictor, path: str | os.PathLike[str]) -> None:
+def export(model: Predictor, path: str | os.PathLike[str], *, quantiles: ArrayLike = ()) -> None:
     """Write a fitted model as an ONNX file (opset 17; trees are ai.onnx.ml 3).
 
     Its input is ``X``, float32 of shape (n, n_features), for any n and in the units of the training
@@ -51,9 +59,15 @@ def export(model: Predictor, path: str | os.PathLike[str]) -> None:
         Fitted. Of a pipeline, export the last step.
     path : str or path
         The file to write, whole or not at all; an older one is replaced.
+    quantiles : list of k floats in (0, 1), default=()
+        Levels such as ``(0.05, 0.95)``: the file then has a third output, ``quantiles``, float64 of
+        shape (n, k), in units of y and in the order of the levels. They are found by bisection,
+        which takes far longer than mean and std.
 
     Raises
     ------
+    ValueError
+        If a level of `quantiles` is not between 0 and 1.
     TypeError
         If the model is something else, such as a pipeline, or holds a candidate of the user's.
     sklearn.exceptions.NotFittedError
@@ -98,7 +112,8 @@ def export(model: Predictor, path: str | os.PathLike[str]) -> None:
     """
     _check_onnx()
     _check(model)
-    content = _file(_graph_of(model), model)
+    levels = np.atleast_1d(levels_within("quantiles", quantiles, "write 0.05 for 5 %"))
+    content = _file(_graph_of(model, levels), model, levels)
     with replacing(path) as fresh:
         fresh.write_bytes(content)
 
@@ -129,24 +144,24 @@ def _check(model: object) -> None:
         check_is_fitted(model)
 
 
-def _graph_of(model: Predictor) -> Graph:
-    """From X of shape (n, d) to mean and std of shape (n,)."""
+def _graph_of(model: Predictor, levels: Array) -> Graph:
+    """From X of shape (n, d) to mean and std of shape (n,), and quantiles of shape (n, k)."""
     graph = Graph()
-    model_nodes(model.model_, graph)
+    model_nodes(model.model_, graph, levels)
     return graph
 
 
 @singledispatch
-def model_nodes(model: object, graph: Graph) -> None:
-    """Nodes of a whole model, from X of shape (n, d) to mean and std of shape (n,)."""
+def model_nodes(model: object, graph: Graph, levels: Array) -> None:
+    """Nodes of a whole model, from X of shape (n, d) to mean, std and, if asked, quantiles."""
     raise TypeError(f"A {type(model).__name__} has no place in an ONNX file: export another model.")
 
 
-model_nodes.register(Composite, lambda model, graph: composite_moments(graph, model))
+model_nodes.register(Composite, lambda model, graph, levels: composite_nodes(graph, model, levels))
 
 
 @model_nodes.register
-def _(model: Ensemble, graph: Graph) -> None:
+def _(model: Ensemble, graph: Graph, levels: Array) -> None:
     """Until the end, in units of the largest scale, counted from the first member's mean.
 
     Squares then neither overflow nor vanish, whatever the scale of y.
@@ -164,11 +179,16 @@ def _(model: Ensemble, graph: Graph) -> None:
     distance = graph("Sub", means, centre)
     aleatoric = graph("Mul", variance, (model.scale * scale) ** 2)
     total = graph.average(graph("Add", aleatoric, graph("Mul", distance, distance)))
+    if len(levels):
+        rows = [graph("Transpose", part, perm=[1, 0]) for part in (means, aleatoric)]
+        block = Block(rows[0], rows[1], np.full((1, 1), 1 / len(networks)))
+        found = graph("Mul", mixture_quantiles(graph, [block], levels), unit)
+        graph("Add", found, origin, output="quantiles")
     graph("Add", graph("Mul", centre, unit), origin, output="mean")
     graph("Max", graph("Mul", graph("Sqrt", total), unit), SMALLEST_STD, output="std")
 
 
-def _file(graph: Graph, model: Predictor) -> bytes:
+def _file(graph: Graph, model: Predictor, levels: Array) -> bytes:
     from onnx import TensorProto, helper
 
     columns: list[str | int] = ["n", model.n_features_in_]
@@ -176,6 +196,9 @@ def _file(graph: Graph, model: Predictor) -> bytes:
     outputs = [
         helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["n"]) for name in ("mean", "std")
     ]
+    if len(levels):
+        shape: list[str | int] = ["n", len(levels)]
+        outputs.append(helper.make_tensor_value_info("quantiles", TensorProto.DOUBLE, shape))
     domains = {node.domain for node in graph.nodes}
     proto = helper.make_model(
         helper.make_graph(graph.nodes, "mvenet", inputs, outputs, graph.constants),

@@ -31,9 +31,11 @@ from mvenet.onnx._graph import (
 from mvenet.onnx._shape import (
     Block,
     bounded,
+    collected,
     log_moments,
     moments,
     moments_with_atoms,
+    quantiles,
     sampler_nodes,
     shaped_blocks,
 )
@@ -104,14 +106,20 @@ def _(mean: Linear, columns: Columns) -> str:
     return graph("Add", product, mean.intercept)
 
 
-def composite_moments(graph: Graph, model: Composite) -> None:
-    """From X of shape (n, d) to mean and std of shape (n,)."""
+def composite_nodes(graph: Graph, model: Composite, levels: Array) -> None:
+    """From X of shape (n, d) to mean and std of shape (n,), and quantiles of each level."""
     x, seen = graph.double("X"), model.range
     clipped = graph("Max", graph("Min", x, seen.x_high), seen.x_low)
     columns = Columns(graph, model, x, clipped)
     added = column(graph, _added_variance(graph, model, x, clipped))
     noises = _noise_block(columns, added)
     blocks = [noises] if model.free is None else shaped_blocks(columns, model, noises, added)
+    if len(levels):
+        found = quantiles(graph, blocks, levels)
+        found = graph("Exp", found) if model.log else found
+        found = found if model.atoms is None else collected(graph, model.atoms, found)
+        found = graph("Add", graph("Mul", found, model.unit), _nothing(graph, x))
+        graph("Identity", found, output="quantiles")
     mean, std = (log_moments if model.log else moments)(graph, blocks)
     if model.atoms is not None:
         mean, std = moments_with_atoms(graph, model, blocks, (mean, std))

@@ -33,6 +33,7 @@ class Graph:
 
     nodes: list[Any] = field(default_factory=list)
     constants: list[Any] = field(default_factory=list)
+    prefix: str = ""  # of the names of nodes
 
     def __call__(
         self, operator: str, *inputs: str | ArrayLike, output: str = "", **attributes: Any
@@ -41,9 +42,32 @@ class Graph:
         import onnx
 
         names = [value if isinstance(value, str) else self._constant(value) for value in inputs]
-        output = output or f"{operator}_{len(self.nodes)}"
+        output = output or f"{self.prefix}{operator}_{len(self.nodes)}"
         self.nodes.append(onnx.helper.make_node(operator, names, [output], **attributes))
         return output
+
+    def repeated(
+        self, times: int, step: Callable[[Graph, str, str], tuple[str, str]], *start: str
+    ) -> tuple[str, str]:
+        """Two values in double precision after so many steps, each of which makes two of two."""
+        from onnx import TensorProto, helper
+
+        inside = Graph([], self.constants, "step_")  # what stands outside can be used within
+        ends = step(inside, "low", "high")
+        going = inside("Identity", "going")
+
+        def value(name: str, kind: int = TensorProto.DOUBLE) -> Any:
+            scalar = None if kind == TensorProto.DOUBLE else list[int]()
+            return helper.make_tensor_value_info(name, kind, scalar)
+
+        flags = value("count", TensorProto.INT64), value("going", TensorProto.BOOL)
+        given = [*flags, value("low"), value("high")]
+        made = [value(going, TensorProto.BOOL), *map(value, ends)]
+        body = helper.make_graph(inside.nodes, "step", given, made)
+        names = [self._constant(np.int64(times)), self._constant(np.bool_(True)), *start]
+        low, high = (f"{end}_{len(self.nodes)}" for end in ("low", "high"))
+        self.nodes.append(helper.make_node("Loop", names, [low, high], body=body))
+        return low, high
 
     def double(self, value: str | ArrayLike) -> str:
         """The value in double precision; constants are kept in the file as they are."""

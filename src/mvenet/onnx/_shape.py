@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
+from statistics import NormalDist
 from typing import Any, Protocol
 
 import numpy as np
 
 from mvenet._models.composite import Array, Composite
-from mvenet._models.free_shape import FreeShape
+from mvenet._models.free_shape import Atoms, FreeShape
 from mvenet.distributions._atoms import nothing_between
 from mvenet.onnx._graph import Graph
 
@@ -28,6 +29,7 @@ _ERFC = (
     *(-2.8381196755870824e-05, -4.391913271194539e-06, 7.222770544596281e-06),
     *(1.5688565326854592e-07, -9.02602914720774e-07),
 )
+HALVINGS = 60  # of the range between the components' quantiles
 _OUTSIDE = 1e3  # standard deviations beyond which a normal has nothing
 _ENDLESS = 1e300  # in the place of an infinite end of a cell
 
@@ -164,6 +166,38 @@ def log_moments(graph: Graph, blocks: Sequence[Block]) -> tuple[str, str]:
     return graph("Mul", scale, average), std
 
 
+def quantiles(graph: Graph, blocks: Sequence[Block], levels: Array) -> str:
+    """Quantiles of the mixture, (n, levels), by bisection between those of its components."""
+    probits = np.array([NormalDist().inv_cdf(float(level)) for level in levels])
+    stds = [graph("Sqrt", block.variance) for block in blocks]
+    own = [
+        graph("Add", _third(graph, b.mean), graph("Mul", _third(graph, std), probits[None, None]))
+        for b, std in zip(blocks, stds, strict=True)
+    ]
+    every = own[0] if len(own) == 1 else graph("Concat", *own, axis=1)
+    ends = (graph(f"Reduce{end}", every, axes=[1], keepdims=0) for end in ("Min", "Max"))
+
+    def halved(inside: Graph, low: str, high: str) -> tuple[str, str]:
+        middle = inside("Mul", inside("Add", low, high), 0.5)
+        place = inside("Unsqueeze", middle, np.array([1]))
+        each = [_below(inside, _from_means(inside, b, place)) for b in blocks]
+        less = inside("Less", _expected_of_ends(inside, blocks, each), levels[None])
+        return inside("Where", less, middle, low), inside("Where", less, high, middle)
+
+    low, high = graph.repeated(HALVINGS, halved, *ends)
+    return graph("Mul", graph("Add", low, high), 0.5)
+
+
+def collected(graph: Graph, atoms: Atoms, values: str) -> str:
+    """Each value, (n, q), or the atom in whose cell it lies."""
+    third = _third(graph, values)
+    after = graph("GreaterOrEqual", third, atoms.cells[None, None, :, 0])
+    inside = graph.double(graph("And", after, graph("Less", third, atoms.cells[None, None, :, 1])))
+    atom = graph("ReduceSum", graph("Mul", inside, atoms.values), np.array([2]), keepdims=0)
+    any_cell = graph("ReduceSum", inside, np.array([2]), keepdims=0)
+    return graph("Where", graph("Greater", any_cell, 0.5), atom, values)
+
+
 def _expm1(graph: Graph, value: str) -> str:
     """``exp(v) - 1 = 2t / (1 - t)`` with ``t = tanh(v/2)``, exact for small v."""
     t = graph("Tanh", graph("Mul", value, 0.5))
@@ -282,7 +316,12 @@ def _places(ends: Array, log: bool) -> Array:
 
 def _ends(graph: Graph, block: Block, ends: Array) -> str:
     """How many standard deviations each end is from each mean, (n, k, ends)."""
-    distance = graph("Sub", ends[None, None], _third(graph, block.mean))
+    return _from_means(graph, block, ends[None, None])
+
+
+def _from_means(graph: Graph, block: Block, places: str | Array) -> str:
+    """The same of places of shape (n, 1, ends)."""
+    distance = graph("Sub", places, _third(graph, block.mean))
     std = graph("Sqrt", _third(graph, block.variance))
     return graph.within(graph("Div", distance, std), _OUTSIDE)
 
