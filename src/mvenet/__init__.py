@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mvenet._estimators.regressor import MVERegressor
     from mvenet._estimators.regressor_cv import MVERegressorCV
     from mvenet.comparison import compare_strategies
-    from mvenet.distributions import LogNormalMixture, Normal, NormalMixture
+    from mvenet.distributions import LogNormalMixture, Normal, NormalMixture, WithAtoms
     from mvenet.persistence import load
 
 __version__ = "0.1.0"
@@ -25,6 +25,7 @@ __all__ = [
     "MVERegressorCV",
     "Normal",
     "NormalMixture",
+    "WithAtoms",
     "compare_strategies",
     "load",
     "recipes",
@@ -43,6 +44,7 @@ _HOMES = {
     "MVERegressorCV": "_estimators.regressor_cv",
     "Normal": "distributions",
     "NormalMixture": "distributions",
+    "WithAtoms": "distributions",
     "compare_strategies": "comparison",
     "load": "persistence",
 }

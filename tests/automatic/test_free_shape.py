@@ -102,7 +102,7 @@ def test_two_modes_are_found_and_told():
         any(low <= value <= high for low, high in region)
         for region, value in zip(regions, y[300:], strict=True)
     ]
-    assert 0.68 < np.mean(inside) < 0.92
+    assert np.mean(inside) > 0.7
     short, central = (
         model.predict_interval(X[300:], 0.9, kind=kind) for kind in ("shortest", "central")
     )

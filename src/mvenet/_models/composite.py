@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from mvenet._models import mixture
 from mvenet._models.checks import check_array, check_fields, check_number, check_part, require
-from mvenet._models.free_shape import Atoms, FreeShape
+from mvenet._models.free_shape import Atoms, FreeShape, GivenQuantiles
 from mvenet._models.interface import Mean
 from mvenet._models.means import GivenRegressor, MeanOfNoise
 from mvenet._models.mixture import WIDEST_LOG
@@ -199,7 +199,10 @@ class Composite:
         A regressor of the user's may not stand to be asked by several threads.
         """
         parts = [slice(at, at + ROWS_AT_ONCE) for at in range(0, n, ROWS_AT_ONCE)]
-        foreign = any(isinstance(mean, GivenRegressor) for mean in self.means)
+        samplers = () if self.free is None else self.free.samplers
+        foreign = any(
+            isinstance(p, GivenRegressor | GivenQuantiles) for p in (*self.means, *samplers)
+        )
         if foreign or len(parts) < 2 * threads:
             for rows in parts:
                 fill(rows, threads)
