@@ -37,6 +37,18 @@ from mvenet.cli._printing import busy, print_json, progress_bar, say
 SCALES = {None: "auto", True: "log", False: "identity"}  # of the target, by --log and --no-log
 
 
+def _end(text: str) -> float | None:
+    """One of two bounds: a number, or an open end."""
+    if text.lower() == "none":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text} is no number; write none for an open end", param_hint="'--bounds'"
+        ) from None
+
+
 @command(
     DATA,
     TARGET,
@@ -57,6 +69,10 @@ SCALES = {None: "auto", True: "log", False: "identity"}  # of the target, by --l
     option(
         "--effort", type=click.Choice(("low", "medium", "high")), show_default="medium",
         help="How much the search tries.",
+    ),
+    option(
+        "--bounds", nargs=2, metavar="LOW HIGH",
+        help="Ends that the target cannot leave, such as 0 100; none for an open end.",
     ),
     option(
         "--holdout", type=click.FloatRange(0, 0.9), default=0.2,
@@ -82,6 +98,7 @@ def fit(
     calibrate: bool,
     log: bool | None,
     effort: str | None,
+    bounds: tuple[str, str] | None,
     holdout: float,
     group: str | None,
     time: str | None,
@@ -102,6 +119,7 @@ def fit(
 
     if holdout != holdout:  # which click finds in every range
         raise click.BadParameter("it must be from 0 to 0.9", param_hint="'--holdout'")
+    known = None if bounds is None else (_end(bounds[0]), _end(bounds[1]))
     check_places([output, report], [data])
     check_packages(skops="persist", **({} if report is None else FOR_REPORTS))
     silent = quiet or as_json
@@ -115,7 +133,7 @@ def fit(
     with distributed.on_dask(dask):
         fitted = workflow.fit_table(
             frame, target, search=search, members=members, calibrate=calibrate,
-            target=SCALES[log], effort=effort, holdout=holdout, seed=seed,
+            target=SCALES[log], effort=effort, bounds=known, holdout=holdout, seed=seed,
             group=group, time=time, horizon=horizon,
             verbose=printing.verbosity(silent),
             columns=None if silent else lambda encoder: printing.print_columns(

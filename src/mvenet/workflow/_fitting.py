@@ -97,6 +97,7 @@ def fit_table(
     calibrate: bool = False,
     target: str = "auto",
     effort: str | None = None,
+    bounds: tuple[float | None, float | None] | None = None,
     holdout: float = 0.2,
     seed: int | None = None,
     verbose: int = 0,
@@ -128,6 +129,8 @@ def fit_table(
         prediction is below zero; "auto" lets the rows left out decide.
     effort : {"low", "medium", "high"} or None
         How much a search tries, as in :class:`mvenet.AutoRegressor`; None is its default.
+    bounds : tuple of two numbers, each a float or None, or None
+        Ends that the column cannot leave, as in :class:`mvenet.AutoRegressor`.
     holdout : float
         Share of the rows held out to evaluate, 0 for none.
     seed : int or None
@@ -160,7 +163,7 @@ def fit_table(
     if target == "log":
         _refuse_log(y, column)
     common = {"random_state": seed, "verbose": verbose, "target": target}
-    networks = _estimator(search, members, effort, len(train), common)
+    networks = _estimator(search, members, effort, bounds, len(train), common)
     estimator = CalibratedRegressor(networks) if calibrate else networks
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -321,12 +324,19 @@ def _expected(
 
 
 def _estimator(
-    search: bool, members: int | None, effort: str | None, n: int, common: dict[str, Any]
+    search: bool,
+    members: int | None,
+    effort: str | None,
+    bounds: tuple[float | None, float | None] | None,
+    n: int,
+    common: dict[str, Any],
 ) -> AutoRegressor | MVERegressor:
     """The estimator that was asked for; what the other one alone knows is refused."""
     if not search:
         if effort is not None:
             raise ValueError(f"effort={effort!r} is for a search: drop it, or use search=True.")
+        if bounds is not None:
+            raise ValueError("bounds are for a search: drop them, or use search=True.")
         return MVERegressor(n_members=1 if members is None else members, **common)
     if members is not None:
         raise ValueError(
@@ -335,7 +345,8 @@ def _estimator(
         )
     if n < 4:
         raise ValueError(f"{n} rows are too few for a search: use more rows, or search=False.")
-    return AutoRegressor(**common if effort is None else common | {"effort": effort})
+    found = AutoRegressor(**common, bounds=bounds)
+    return found if effort is None else found.set_params(effort=effort)
 
 
 def model_in_words(networks: Any) -> str:
