@@ -81,7 +81,8 @@ def stages(model: Path, data: Path, out: Path) -> dict[str, float]:
     """Seconds of reading, encoding, asking the networks and writing by themselves."""
     start = time.perf_counter()
     from mvenet import persistence
-    from mvenet import table as tables
+    from mvenet.table._files import chunks
+    from mvenet.table._writing import write
 
     encoding, predictor = persistence.load_to_predict(model)
     clock, took = [time.perf_counter()], {"import and load": time.perf_counter() - start}
@@ -92,14 +93,14 @@ def stages(model: Path, data: Path, out: Path) -> dict[str, float]:
         clock[0] = now
 
     with out.open("wb") as file:
-        for part in tables.chunks(data, encoding.named("number"), lines=","):
+        for part in chunks(data, encoding.named("number"), lines=","):
             done("read")
             X = encoding.transform(part.values)
             done("encode")
             mean, std = predictor.predict(X, return_std=True)
             done("networks")
             added = pl.DataFrame({"mean": mean, "std": std})
-            tables.write(part.shown, added, file, header=not part.first, lines=part.lines)
+            write(part.shown, added, file, header=not part.first, lines=part.lines)
             done("write")
     return took
 

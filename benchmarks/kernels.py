@@ -19,8 +19,9 @@ import numpy as np
 from peak import fma_peak
 
 from mvenet import _engine
+from mvenet._models.architecture import Architecture
 from mvenet._training import fleet
-from mvenet.recipes import Architecture, Stage, Training
+from mvenet.recipes import Stage, Training
 
 INPUTS, ROWS = 13, 4096
 WIDTHS = ((40, 20), (64, 64, 64), (128, 128), (128, 128, 64), (256, 256, 256), (512, 512))

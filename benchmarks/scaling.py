@@ -20,9 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
+from mvenet._models.architecture import Architecture
 from mvenet._training import fleet
 from mvenet._utils.machine import effective_threads
-from mvenet.recipes import Architecture, Stage, Training
+from mvenet.recipes import Stage, Training
 
 INPUTS = 13
 THREADS = effective_threads(None)

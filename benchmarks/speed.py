@@ -20,9 +20,10 @@ import numpy as np
 from peak import fma_peak
 
 from mvenet import MVERegressor, _engine
+from mvenet._models.architecture import Architecture
 from mvenet._training import fleet
 from mvenet._utils.machine import effective_threads
-from mvenet.recipes import Architecture, Stage, Training
+from mvenet.recipes import Stage, Training
 
 HERE = Path(__file__).parent
 ROWS, INPUTS, BATCH = 455, 13, 32

@@ -17,7 +17,7 @@ MODULES = {
         *("Normal", "NormalMixture", "LogNormalMixture"),
     ],
     "mvenet.distributions": ["Distribution"],
-    "mvenet.recipes": ["PAPER", "DEFAULT"],
+    "mvenet.recipes": None,
     "mvenet.comparison": [
         "compare_strategies",
         "strategy_arms",
@@ -29,9 +29,11 @@ MODULES = {
     "mvenet.predictive": None,
     "mvenet.plots": None,
     "mvenet.persistence": None,
-    "mvenet.onnx": ["export"],
+    "mvenet.onnx": None,
     "mvenet.datasets": None,
-    "mvenet.table": ["TableEncoder", "read"],
+    "mvenet.table": None,
+    "mvenet.workflow": None,
+    "mvenet.report": None,
 }
 
 

@@ -32,6 +32,7 @@ from run import DATASETS, n_folds
 from sklearn.model_selection import KFold
 
 from mvenet import datasets, recipes
+from mvenet._models.architecture import Architecture
 from mvenet._models.networks import Networks
 from mvenet._training import fleet
 from mvenet._utils.machine import effective_threads
@@ -140,9 +141,7 @@ def train(
         None,
         rows,
         networks,
-        architecture=recipes.Architecture(
-            paper["hidden_mean"], paper["hidden_var"], paper["activation"]
-        ),
+        architecture=Architecture(paper["hidden_mean"], paper["hidden_var"], paper["activation"]),
         training=recipes.Training(batch_size=paper["batch_size"], clip_value=paper["clip_value"]),
         threads=effective_threads(None),
     )

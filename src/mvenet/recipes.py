@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from mvenet._models.architecture import Architecture
-
-__all__ = ["DEFAULT", "PAPER", "STRATEGIES", "Architecture", "Stage", "Training", "stages"]
+__all__ = ["DEFAULT", "PAPER"]
 
 Mode = Literal["warmup", "joint", "variance"]
 Length = tuple[int, int, int]  # epochs, least and most gradient steps: see epochs_within

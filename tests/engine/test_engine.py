@@ -11,8 +11,9 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from mvenet import _engine
+from mvenet._models.architecture import Architecture
 from mvenet._training import fleet
-from mvenet.recipes import Architecture, Stage, Training
+from mvenet.recipes import Stage, Training
 
 SETS = _engine.instruction_sets()
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.model_selection import validation_curve
+from two_noises import NEW, NEW_STD, table
 
 from mvenet import AutoRegressor, MVERegressor, MVERegressorCV, recipes
 from mvenet._models.composite import Composite
@@ -115,7 +116,7 @@ def test_the_paper_is_the_paper():
     )
     chosen.fit(X, Y)
     assert isinstance(model.model_, Ensemble)
-    assert model.model_.steps is None
+    assert model.model_.piecewise is None
     assert np.isinf(model.model_.networks.architecture.input_bound)
     assert len(chosen.model_.networks) == 1
 
@@ -166,3 +167,17 @@ def test_no_standard_deviation_is_above_twice_the_range(estimator, n):
         model = estimator.set_params(random_state=0).fit(x, y)
         for rows in (x, 3 * x, 1e6 * x):
             assert model.predict(rows, return_std=True)[1].max() <= 2 * np.ptp(y)
+
+
+@pytest.mark.parametrize("ratio", [2.0, 5.0])
+def test_the_quick_one_finds_noise_and_tiny_changes_do_not_matter(ratio):
+    x, y, _ = table(n=500, ratio=ratio)
+    stds = []
+    for change in (0.0, 1e-9):
+        shaken = y + change * np.random.default_rng(5).standard_normal(500)
+        model = MVERegressor(random_state=0).fit(x, shaken)
+        stds.append(model.predict(NEW, return_std=True)[1])
+    for std in stds:
+        found = np.median(std[0.15 * (ratio > 2) + 0.1 < NEW_STD]) / np.median(std[NEW_STD <= 0.1])
+        assert 0.6 * ratio < found < 1.5 * ratio
+    assert np.median(np.abs(np.log(stds[0] / stds[1]))) < 0.15

@@ -32,6 +32,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mvenet import MVERegressor, MVERegressorCV, Normal, NormalMixture, recipes
+from mvenet._models.architecture import Architecture
 from mvenet._training import fleet
 
 few = settings(max_examples=12, deadline=None, derandomize=True)
@@ -411,7 +412,7 @@ def parameters_after_one_step(reg_mean, reg_var):
     stage = recipes.Stage("joint", 1, 0.01, reg_mean=reg_mean, reg_var=reg_var)
     result = fleet.train(
         X, y, None, [(rows, rows[:0])], [fleet.Network((stage,), 5)],
-        architecture=recipes.Architecture((6,), (5,)),
+        architecture=Architecture((6,), (5,)),
         training=recipes.Training(batch_size=len(y)),
     )  # fmt: skip
     n_mean = 6 * 4 + 7

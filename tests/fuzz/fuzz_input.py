@@ -25,7 +25,8 @@ from pathlib import Path
 import numpy as np
 
 from mvenet.comparison._store import Store
-from mvenet.table import TableEncoder, chunks, read
+from mvenet.table import TableEncoder, read
+from mvenet.table._files import chunks
 
 Rng = np.random.Generator
 PIECES = (

@@ -14,6 +14,7 @@ from sklearn.model_selection import (
 )
 
 from mvenet import MVERegressorCV, recipes
+from mvenet._models.architecture import Architecture
 from mvenet._training import fleet
 
 MEANS, VARIANCES = (1e-4, 3e-2), (1e-3, 1e-1)  # two values each: no end of a grid to warn of
@@ -31,7 +32,7 @@ FAST = {
     "learning_rate": 0.02,
     "random_state": 0,
 }
-ARCHITECTURE = recipes.Architecture((8,), (4,))
+ARCHITECTURE = Architecture((8,), (4,))
 TRAINING = recipes.Training(clip_value=5.0)
 
 X, Y = table(n=90)

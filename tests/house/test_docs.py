@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
 import runpy
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from processes import python, script
+
+import mvenet
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -57,6 +60,18 @@ def test_links_lead_somewhere(page):
 def test_the_api_reference_is_that_of_the_docstrings():
     script = runpy.run_path(str(ROOT / "docs" / "make_api.py"))
     assert script["PAGE"].read_text() == script["page"](), "run `python docs/make_api.py`"
+
+
+def test_what_is_public_is_in_the_reference_and_nothing_else_is():
+    script = runpy.run_path(str(ROOT / "docs" / "make_api.py"))
+    homes = {f"mvenet.{name}" for name in mvenet._MODULES} - {"mvenet.torch"} | {"mvenet"}
+    public, listed = set(), set()
+    for home in map(importlib.import_module, homes):
+        public |= {id(getattr(home, name)) for name in home.__all__ if name != "recipes"}
+    for home, names in script["MODULES"].items():
+        module = importlib.import_module(home)
+        listed |= {id(getattr(module, name)) for name in names or module.__all__}
+    assert public == listed
 
 
 def test_so_is_that_of_torch():

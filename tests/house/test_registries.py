@@ -7,17 +7,19 @@ import re
 from importlib import import_module
 from importlib.resources import files
 from pkgutil import iter_modules
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import reference
 
-from mvenet import MVERegressor, MVERegressorCV, _models, recipes
-from mvenet._models.architecture import ACTIVATIONS
-from mvenet._models.means import GivenRegressor
+from mvenet import AutoRegressor, MVERegressor, MVERegressorCV, _models, recipes
+from mvenet._automatic import baselines
+from mvenet._models.architecture import ACTIVATIONS, Architecture
 from mvenet._training import fleet
+from mvenet._training.plan import Table
 from mvenet.onnx import _composite, _graph
-from mvenet.persistence._names import PARTS
+from mvenet.persistence._names import PARTS, located
 from mvenet.report import _embedded
 
 CHOICES = {
@@ -82,7 +84,7 @@ def test_an_unknown_choice_is_an_error_in_the_engine_too(name):
         fleet.train(
             np.ones((9, 1)), np.arange(9.0), None, [(rows, rows[:0])],
             [fleet.Network((recipes.Stage(**stage),), 0)],
-            architecture=recipes.Architecture(**architecture),
+            architecture=Architecture(**architecture),
             training=recipes.Training(**training),
         )  # fmt: skip
 
@@ -99,9 +101,37 @@ def means():
     return [c for c in every if hasattr(c, "evaluate") and not getattr(c, "_is_protocol", False)]
 
 
-def test_every_mean_is_known_to_files_onnx_and_the_page():
+def test_every_mean_is_known_to_files():
     assert len(means()) >= 6
-    for mean in means():
-        assert mean.__name__ in PARTS
-        assert mean in _composite.mean_nodes.registry, mean
-        assert mean in _embedded.mean_data.registry or mean is GivenRegressor, mean
+    assert {mean.__name__ for mean in means()} <= {located("mvenet", name)[1] for name in PARTS}
+
+
+def test_every_mean_has_its_nodes_or_its_refusal_in_onnx():
+    assert set(_composite.mean_nodes.registry) == {object, *means()}
+
+
+def test_every_mean_is_on_the_page_or_stood_in_for():
+    packed = set(_embedded.mean_data.registry) - {object}
+    assert packed.isdisjoint(_embedded.STOOD_IN_FOR)
+    assert packed | set(_embedded.STOOD_IN_FOR) == set(means())
+    script = files("mvenet.report").joinpath("whatif.js").read_text(encoding="utf-8")
+    listed = re.search(r"const MEANS = \{(.*?)\n    \};", script, re.DOTALL)[1]
+    formulas = re.findall(r"^ +(\w+):", listed, re.MULTILINE)
+    assert sorted(formulas) == sorted(mean.__name__ for mean in packed)
+
+
+def test_every_candidate_can_be_fitted_checked_and_timed_and_is_documented():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    rows, columns = np.arange(60), SimpleNamespace(plain=2, encoded=34)
+    table = Table(X, X[:, 0], None, rows)
+    assert {"networks", *baselines.FITS} == set(baselines.NAMES)
+    for name in baselines.NAMES:
+        assert f'"{name}"' in AutoRegressor.__doc__
+        if name == "networks":
+            continue
+        fitted = baselines.FITS[name](X, table.y, None, 0)
+        fitted.check(columns)
+        inputs = SimpleNamespace(plain=X, clipped=X, threads=1)
+        np.testing.assert_array_equal(fitted.evaluate(inputs), fitted.predict(X)[None])
+        folds = [(rows[:40], rows[40:]), (rows[20:], rows[:20])]
+        assert baselines.expected_seconds([name], table, folds, 1) > 0

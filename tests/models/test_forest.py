@@ -14,6 +14,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from mvenet._models.forest import Forest
 from mvenet.persistence import load, save
 
+RNG = np.random.default_rng(0)
 FIXTURES = Path(__file__).parents[1] / "fixtures/format-2"
 
 
@@ -66,3 +67,15 @@ def test_features_of_four_bytes_in_model_files(tmp_path):
     assert_array_equal(load(path).predict(X), expected)
     with pytest.raises(ValueError, match="feature is not a block"):
         save(with_features(np.int64), path)
+
+
+def test_a_forest_is_scikit_learns(tmp_path):
+    x = RNG.normal(size=(300, 3)).round(1)  # ties, which lie on thresholds
+    y = x[:, 0] ** 2 + RNG.normal(size=300)
+    forest = ExtraTreesRegressor(20, random_state=0).fit(x, y)
+    ours = Forest.of(forest.estimators_, 0.0, 1.0)
+    new = np.vstack([x, RNG.normal(size=(5000, 3)) * 3])
+    assert_allclose(ours.predict(new, threads=2), forest.predict(new), atol=1e-6)
+    best_first = ExtraTreesRegressor(5, max_leaf_nodes=9, random_state=0).fit(x, y)
+    again = Forest.of(best_first.estimators_, 0.0, 1.0)
+    assert_allclose(again.predict(new), best_first.predict(new), atol=1e-6)

@@ -30,9 +30,10 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import mvenet
 from mvenet import MVERegressor, MVERegressorCV
+from mvenet._models.architecture import Architecture
 from mvenet._training import fleet
 from mvenet.onnx import export
-from mvenet.recipes import Architecture, Stage, Training
+from mvenet.recipes import Stage, Training
 
 FAST = {
     "strategy": "warmup",

@@ -248,7 +248,9 @@ def test_no_file_replaces_a_method_of_anything(place: str, made: Pipeline, path:
         "table": Pipeline([("table", holding(made[0], transform=np.log)), made.steps[1]]),
         "estimator": with_model(made, model, _checked=np.sqrt),
         "model": with_model(made, holding(model, moments=np.log)),
-        "encoder": with_model(made, holding(model, steps=holding(model.steps, bounded=np.log))),
+        "encoder": with_model(
+            made, holding(model, piecewise=holding(model.piecewise, bounded=np.log))
+        ),
     }[place]
     assert all("replaces" in said and "which no file may" in said for said in refusals(evil, path))
 
@@ -309,15 +311,15 @@ CHANGES: dict[str, tuple[str, Callable[[Composite], Composite]]] = {
     "range of others": ("x_low", lambda m: of_range(m, x_low=m.range.x_low[1:])),
     "no range": ("place of Range", lambda m: holding(m, range=None)),
     "networks as range": ("place of Range", lambda m: holding(m, range=m.noises[0].networks)),
-    "piece of a column too many": ("piece", lambda m: of_steps(m, column=m.steps.column + 99)),
-    "piece of a column below 0": ("piece", lambda m: of_steps(m, column=m.steps.column - 9)),
-    "pieces astray": ("pieces", lambda m: of_steps(m, column=m.steps.column[::-1].copy())),
-    "pieces of a table": ("pieces", lambda m: of_steps(m, column=m.steps.column[None])),
-    "networks as pieces": ("pieces", lambda m: of_steps(m, column=m.noises[0].networks)),
-    "width 0": ("width", lambda m: of_steps(m, width=0 * m.steps.width)),
-    "scale 0": ("scale", lambda m: of_steps(m, scale=0 * m.steps.scale)),
-    "fewer pieces": ("column", lambda m: of_steps(
-        m, column=m.steps.column[:-1], low=m.steps.low[:-1], width=m.steps.width[:-1]
+    "piece of a column too many": ("piece", lambda m: of_pieces(m, column=m.piecewise.column + 99)),
+    "piece of a column below 0": ("piece", lambda m: of_pieces(m, column=m.piecewise.column - 9)),
+    "pieces astray": ("pieces", lambda m: of_pieces(m, column=m.piecewise.column[::-1].copy())),
+    "pieces of a table": ("pieces", lambda m: of_pieces(m, column=m.piecewise.column[None])),
+    "networks as pieces": ("pieces", lambda m: of_pieces(m, column=m.noises[0].networks)),
+    "width 0": ("width", lambda m: of_pieces(m, width=0 * m.piecewise.width)),
+    "scale 0": ("scale", lambda m: of_pieces(m, scale=0 * m.piecewise.scale)),
+    "fewer pieces": ("column", lambda m: of_pieces(
+        m, column=m.piecewise.column[:-1], low=m.piecewise.low[:-1], width=m.piecewise.width[:-1]
     )),
     "weight NaN": ("weights", lambda m: of_noise(m, weights=m.noises[0].weights * math.nan)),
     "weight below 0": ("weights", lambda m: of_noise(m, weights=-m.noises[0].weights)),
@@ -354,8 +356,8 @@ def of_range(model: Composite, **fields: Any) -> Composite:
     return holding(model, range=holding(model.range, **fields))
 
 
-def of_steps(model: Composite, **fields: Any) -> Composite:
-    return holding(model, steps=holding(model.steps, **fields))
+def of_pieces(model: Composite, **fields: Any) -> Composite:
+    return holding(model, piecewise=holding(model.piecewise, **fields))
 
 
 def of_noise(model: Composite, **fields: Any) -> Composite:
@@ -416,7 +418,7 @@ def test_only_a_model_is_the_model(made: Pipeline, path: Path) -> None:
     networks = model.noises[0].networks
     regressor = GivenRegressor(tiny().fit(X, Y))
     for part in (
-        model.steps,
+        model.piecewise,
         model.range,
         regressor,
         networks,

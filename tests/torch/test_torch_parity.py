@@ -12,7 +12,7 @@ pytest.importorskip(
 import torch
 
 from mvenet import MVERegressor, recipes
-from mvenet._models.architecture import ACTIVATIONS
+from mvenet._models.architecture import ACTIVATIONS, Architecture
 from mvenet._models.networks import Networks
 from mvenet._training import fleet
 from mvenet.torch import (
@@ -87,7 +87,7 @@ def ours(architecture, strategy, objective, epochs, batch_size=8, clip=5.0, sche
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_step_is_the_engines(strategy, objective):
     """Whole batches: an epoch is a step, so the engine can be asked after each of them."""
-    architecture = recipes.Architecture((6, 4), (5,), "elu")
+    architecture = Architecture((6, 4), (5,), "elu")
     for steps in (1, 2, 5, 10, 25, 50):
         expected = engine(architecture, strategy, objective, steps, batch_size=N)
         last = ours(architecture, strategy, objective, steps, batch_size=N)[-1]
@@ -97,7 +97,7 @@ def test_every_step_is_the_engines(strategy, objective):
 @pytest.mark.parametrize("objective", LOSSES)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_fifty_steps_of_small_batches(strategy, objective):
-    architecture = recipes.Architecture((6, 4), (5,), "elu")
+    architecture = Architecture((6, 4), (5,), "elu")
     for clip, schedule in ((5.0, "constant"), (0.05, "cosine")):
         settings = {"epochs": 10, "batch_size": 9, "clip": clip, "schedule": schedule}
         expected = engine(architecture, strategy, objective, **settings)
@@ -110,7 +110,7 @@ def test_fifty_steps_of_small_batches(strategy, objective):
 @pytest.mark.parametrize("schedule", fleet.SCHEDULES)
 def test_other_architectures_and_schedules(activation, schedule):
     for hidden in (((5,), ()), ((4, 3), None), (None, (5,))):
-        architecture = recipes.Architecture(*hidden, activation, input_bound=2.0)
+        architecture = Architecture(*hidden, activation, input_bound=2.0)
         expected = engine(architecture, "warmup", "nll", 10, schedule=schedule)
         trace = ours(architecture, "warmup", "nll", 10, schedule=schedule)
         np.testing.assert_allclose(trace[-1], expected, rtol=0, atol=1e-8)

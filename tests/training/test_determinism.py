@@ -20,10 +20,11 @@ from sklearn.base import clone
 
 from mvenet import MVERegressor, MVERegressorCV, _engine
 from mvenet._estimators.base import fit_together
+from mvenet._models.architecture import Architecture
 from mvenet._training import fleet
 from mvenet._utils import machine
 from mvenet._utils.machine import effective_threads
-from mvenet.recipes import Architecture, Stage, Training, stages
+from mvenet.recipes import Stage, Training, stages
 
 SETS = _engine.instruction_sets()
 ARCHITECTURE = Architecture((9, 5), (6,))

@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 
 from mvenet import AutoRegressor, MVERegressor, MVERegressorCV, recipes
 from mvenet._estimators.base import described, fit_together, workload
+from mvenet._models.architecture import Architecture
 from mvenet._training import fleet
 from mvenet._training.plan import Plan, Request, Round, Table, drive, estimate, planned_steps
 from mvenet.comparison import plan_comparison
@@ -97,8 +98,8 @@ def request(over, architecture, mode="joint", seeds=(1, 2)):
 
 def test_rounds_may_differ_in_table_and_architecture():
     given = table(X, Y)
-    small, large = recipes.Architecture((3,), None), recipes.Architecture((6, 4), None)
-    variance = recipes.Architecture(None, (4,))
+    small, large = Architecture((3,), None), Architecture((6, 4), None)
+    variance = Architecture(None, (4,))
 
     def stand_in():
         wider = np.column_stack([X, Y])

@@ -18,7 +18,8 @@ from mvenet import AutoRegressor, MVERegressor, metrics, workflow  # noqa: E402
 from mvenet._utils import wording  # noqa: E402
 from mvenet.distributions import Normal  # noqa: E402
 from mvenet.predictive import predictive_distribution  # noqa: E402
-from mvenet.table import TableEncoder, split_target  # noqa: E402
+from mvenet.table import TableEncoder  # noqa: E402
+from mvenet.table._columns import split_target  # noqa: E402
 from mvenet.workflow import _serving, evaluate, fit_table, judge, predict_file, predictions  # noqa: E402
 
 QUICK = {"epochs": 5, "warmup_epochs": 5}

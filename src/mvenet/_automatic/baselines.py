@@ -41,7 +41,7 @@ def chosen(candidates: Any, n: int, columns: int) -> tuple[Any, ...]:
     """What the parameter ``candidates`` stands for on a table (n, columns), checked."""
     if isinstance(candidates, str):
         process = n <= MOST_ROWS_OF_A_PROCESS and columns <= MOST_COLUMNS_OF_A_PROCESS
-        usual = NAMES if process else NAMES[:-1]
+        usual = tuple(name for name in NAMES if process or name != "gaussian process")
         return ("networks",) if candidates == "networks" else usual
     given = tuple(candidates)
     for candidate in given:

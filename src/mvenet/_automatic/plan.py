@@ -18,7 +18,7 @@ from scipy.stats import skew
 from mvenet._automatic import baselines
 from mvenet._automatic.constants import ENOUGH
 from mvenet._automatic.kinds import Effort, Folds, NetworkKind
-from mvenet._models.piecewise import Steps
+from mvenet._models.piecewise import Piecewise
 from mvenet._training.plan import Plan, Request, Round, Table
 
 Array = NDArray[np.float64]
@@ -34,7 +34,7 @@ class SearchPlan(Plan):
     ----------
     effort : Effort
     folds : list of (rows to train on, rows left out)
-    steps : Steps
+    piecewise : Piecewise
         How encoded columns are made.
     scales : tuple of bool
         Whether of log y, for each scale that is tried; the first is what later rounds are
@@ -50,7 +50,7 @@ class SearchPlan(Plan):
 
     effort: Effort
     folds: Folds
-    steps: Steps
+    piecewise: Piecewise
     scales: tuple[bool, ...]
     tables: dict[tuple[bool, bool], Table]
     entropy: Any
@@ -120,9 +120,9 @@ def _beside(table: Table, last: Array, rows: Any) -> NDArray[Any]:
     return np.column_stack([table.of(rows), last[rows]])
 
 
-def encoded(steps: Steps, source: NDArray[Any], rows: Any) -> NDArray[Any]:
+def encoded(piecewise: Piecewise, source: NDArray[Any], rows: Any) -> NDArray[Any]:
     """Columns cut into pieces, of some rows."""
-    return steps.encode(source[rows])
+    return piecewise.encode(source[rows])
 
 
 def usual_folds(n: int) -> int:
@@ -175,14 +175,14 @@ def describe(
     unit = unit_of(table.y[table.rows])
     table = replace(table, y=table.y / unit)
     scales = possible_scales(table.y[table.rows], target)
-    steps = Steps.of(table.source[table.rows])
+    piecewise = Piecewise.of(table.source[table.rows])
     tables: dict[tuple[bool, bool], Table] = {}
     for log in scales:
         plain = on_scale(table, log)
-        pieces = replace(plain, columns=partial(encoded, steps, table.source))
+        pieces = replace(plain, columns=partial(encoded, piecewise, table.source))
         tables |= {(log, False): plain, (log, True): pieces}
     if "networks" not in candidates:
         effort = replace(effort, means=(), further=())
     others = tuple(mean for mean in candidates if mean != "networks")
-    search = SearchPlan((), effort, folds, steps, scales, tables, entropy, others, unit)
+    search = SearchPlan((), effort, folds, piecewise, scales, tables, entropy, others, unit)
     return replace(search, rounds=search.expected_rounds())

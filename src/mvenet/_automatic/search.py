@@ -34,7 +34,7 @@ from mvenet._models.composite import Composite
 from mvenet._models.interface import Mean
 from mvenet._models.means import MeanOfNoise, NetworkMean
 from mvenet._models.noise import Noise
-from mvenet._models.piecewise import Steps
+from mvenet._models.piecewise import Piecewise
 from mvenet._models.seen import Range
 from mvenet._training import fleet
 from mvenet._training.plan import Fitting, Request, Stop
@@ -131,7 +131,7 @@ def search(plan: SearchPlan, threads: int) -> Fitting[Result]:
         with stop:
             again = yield from refit.train(plan, left, candidates)
     model = stop.insisting(
-        lambda: composed(plan.steps, left, candidates, predicted, again, plan.unit)
+        lambda: composed(plan.piecewise, left, candidates, predicted, again, plan.unit)
     )
     steps = found.steps + again.steps
     predicted = predicted.times(plan.unit)
@@ -196,7 +196,7 @@ def better_scale(
 
 
 def composed(
-    steps: Steps,
+    piecewise: Piecewise,
     left: OutOfFold,
     candidates: Sequence[Candidate],
     predicted: Prediction,
@@ -226,7 +226,7 @@ def composed(
     seen = Range.of(table.source[table.rows], table.y[table.rows], predicted.typical_std)
     seen = seen.reaching(*left.beyond)
     return Composite(
-        steps,
+        piecewise,
         seen,
         tuple(means.values()),
         np.array([shares[key] for key in means]),

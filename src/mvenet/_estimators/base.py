@@ -236,7 +236,7 @@ def _at_the_floor(model: Ensemble, table: Table) -> list[Warning]:
     if np.ptp(y) == 0:
         return []  # no network could predict more
     networks = model.networks
-    _, stds = networks.predict(np.ascontiguousarray(table.source[some]), steps=model.steps)
+    _, stds = networks.predict(np.ascontiguousarray(table.source[some]), piecewise=model.piecewise)
     share = np.mean((stds / networks.y_scale[:, None]) ** 2 < 2 * fleet.VARIANCE_FLOOR)
     if share <= 0.5:
         return []

@@ -20,7 +20,7 @@ from mvenet._estimators.folds import Folds, fold_numbers, folds_of_table, usual_
 from mvenet._estimators.parameters import PENALTY, at_least, choice, setting, with_settings
 from mvenet._models.architecture import ACTIVATIONS
 from mvenet._models.ensemble import Ensemble
-from mvenet._models.piecewise import BOUND, Steps
+from mvenet._models.piecewise import BOUND, Piecewise
 from mvenet._training import fleet
 from mvenet._training.plan import Fitting, Plan, Request, Round, Table
 from mvenet.recipes import DEFAULT, STRATEGIES, Stage, batch_size_for
@@ -45,7 +45,7 @@ class _MemberPlan(Plan):
 
     scales: tuple[bool, ...]
     encodings: tuple[bool, ...]
-    steps: Steps | None
+    piecewise: Piecewise | None
     folds: Folds
     unit: float
     entropy: Any
@@ -205,10 +205,10 @@ class MVERegressor(NetworkRegressor):
         unit = plans.unit_of(table.y[table.rows]) if folds else 1.0
         table = replace(table, y=table.y / unit)
         scales = plans.possible_scales(table.y[table.rows], target)
-        encodings, steps = self._encodings(bool(folds)), None
+        encodings, piecewise = self._encodings(bool(folds)), None
         if folds or any(encodings):
-            steps = Steps.of(table.source[table.rows])
-        pieces = None if steps is None else partial(plans.encoded, steps, table.source)
+            piecewise = Piecewise.of(table.source[table.rows])
+        pieces = None if piecewise is None else partial(plans.encoded, piecewise, table.source)
         parts = folds or [(table.rows, table.rows[:0])]
         requests = [
             self._request(replace(scaled, columns=pieces if encoded else None), parts, entropy)
@@ -216,7 +216,7 @@ class MVERegressor(NetworkRegressor):
             for encoded in encodings
         ]
         rounds = (Round(tuple(requests)),)
-        return _MemberPlan(rounds, scales, encodings, steps, folds, unit, entropy)
+        return _MemberPlan(rounds, scales, encodings, piecewise, folds, unit, entropy)
 
     def _encodings(self, folds: bool) -> tuple[bool, ...]:
         """Whether columns are encoded, for each kind of networks; ``folds``: if there are any."""
@@ -299,7 +299,9 @@ class MVERegressor(NetworkRegressor):
             f"{n} network{'s' * (n != 1)}; penalties {self.reg_mean_:.3g} (mean) and "
             f"{self.reg_var_:.3g} (variance)."
         )
-        self.model_ = Ensemble(kept.networks, steps=plan.steps if plan.encodings[0] else None)
+        self.model_ = Ensemble(
+            kept.networks, piecewise=plan.piecewise if plan.encodings[0] else None
+        )
         return warned
 
     def _keep(self, plan: _MemberPlan, trained: Sequence[fleet.Fleet]) -> None:
@@ -326,8 +328,8 @@ class MVERegressor(NetworkRegressor):
         predicted = left.mix(candidates, plan.entropy)
         for candidate in candidates:
             candidate.share = candidate.weight  # the mixture's mean, which is what is predicted
-        assert plan.steps is not None
-        model = composed(plan.steps, left, candidates, predicted, Refit(), plan.unit)
+        assert plan.piecewise is not None
+        model = composed(plan.piecewise, left, candidates, predicted, Refit(), plan.unit)
         predicted = predicted.times(plan.unit)
         chosen = trained[best * len(plan.encodings) : (best + 1) * len(plan.encodings)]
         self._keep(plan, chosen)

@@ -34,7 +34,7 @@ from mvenet._models.means import GivenRegressor, MeanOfNoise
 from mvenet._models.mixture import WIDEST_LOG
 from mvenet._models.networks import Networks
 from mvenet._models.noise import Noise
-from mvenet._models.piecewise import Steps
+from mvenet._models.piecewise import Piecewise
 from mvenet._models.seen import Range
 from mvenet._models.sums import average, variance
 from mvenet.distributions import LogNormalMixture, NormalMixture
@@ -53,7 +53,7 @@ class Composite:
     before anything was fitted: one, unless squares of y would overflow or vanish.
     """
 
-    steps: Steps
+    piecewise: Piecewise
     range: Range
     means: tuple[Mean, ...]
     shares: Array
@@ -121,11 +121,11 @@ class Composite:
         check_number(self.unit, "unit")
         require(self.unit > 0 and isinstance(self.widest, float), "the model has no unit")
         require(self.widest > 0, "no component may be wide")
-        check_part(self.steps, Steps, n_columns)
+        check_part(self.piecewise, Piecewise, n_columns)
         check_part(self.range, Range, n_columns)
         filled = type(self.means) is tuple and type(self.noises) is tuple
         require(filled and self.means and self.noises, "there is no mean or no noise")
-        columns = _Columns(n_columns, n_columns + len(self.steps.column), self.noises)
+        columns = _Columns(n_columns, n_columns + len(self.piecewise.column), self.noises)
         for noise in self.noises:
             check_part(noise, Noise, columns)
         require(abs(self.weights.sum() - 1) < 1e-6, "the weights are not one in all")
@@ -174,7 +174,7 @@ class _Inputs:
     """The columns of some rows, as the parts read them; each is made once."""
 
     def __init__(self, model: Composite, X: NDArray[Any], threads: int) -> None:
-        self.plain, self.threads, self.steps = X, threads, model.steps
+        self.plain, self.threads, self.piecewise = X, threads, model.piecewise
         self._model = model
         self._joint: dict[int, tuple[Array, Array]] = {}
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mvenet._models.checks import check_fields, check_number, check_part, require
 from mvenet._models.networks import Networks
-from mvenet._models.piecewise import Steps
+from mvenet._models.piecewise import Piecewise
 from mvenet.distributions import Normal, NormalMixture
 from mvenet.distributions._normal import normal_or_mixture
 
@@ -27,13 +27,13 @@ class Ensemble:
     networks : Networks
     scale : float
         Factor on all standard deviations.
-    steps : Steps or None
+    piecewise : Piecewise or None
         How they read the columns; None as they are.
     """
 
     networks: Networks
     scale: float = 1.0
-    steps: Steps | None = None
+    piecewise: Piecewise | None = None
 
     @property
     def log(self) -> bool:
@@ -49,12 +49,12 @@ class Ensemble:
     ) -> tuple[Array, Array | None]:
         """Mean and, if asked, standard deviation of each row, of shape (n,), in units of y."""
         return self.networks.moments(
-            X, std=std, factor=self.scale, threads=threads, steps=self.steps
+            X, std=std, factor=self.scale, threads=threads, piecewise=self.piecewise
         )
 
     def distribution(self, X: NDArray[Any], threads: int = 1) -> Normal | NormalMixture:
         """Predictive distribution of each row: a component for each network."""
-        means, stds = self.networks.predict(X, threads, steps=self.steps)
+        means, stds = self.networks.predict(X, threads, piecewise=self.piecewise)
         return normal_or_mixture(means, np.maximum(self.scale * stds, _TINY))
 
     def check(self, n_columns: int) -> None:
@@ -62,9 +62,9 @@ class Ensemble:
         check_fields(self, Ensemble)
         check_part(self.networks, Networks)
         read = n_columns
-        if self.steps is not None:
-            check_part(self.steps, Steps, n_columns)
-            read += len(self.steps.column)
+        if self.piecewise is not None:
+            check_part(self.piecewise, Piecewise, n_columns)
+            read += len(self.piecewise.column)
         same = self.networks.x_mean.shape[1] == read
         require(same, "the networks are of another number of columns")
         check_number(self.scale, "scale")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvenet._models.networks import Networks
-from mvenet._models.piecewise import Steps
+from mvenet._models.piecewise import Piecewise
 from mvenet.distributions import Distribution
 
 Array = NDArray[np.float64]
@@ -50,7 +50,7 @@ class Inputs(Protocol):
         """As they are."""
 
     @property
-    def steps(self) -> Steps:
+    def piecewise(self) -> Piecewise:
         """How encoded columns are made: the engine makes them while it reads."""
 
     @property

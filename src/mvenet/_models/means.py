@@ -50,8 +50,8 @@ class NetworkMean:
 
     def evaluate(self, inputs: Inputs) -> Array:
         """Mean of each row by each network, of shape (k, n)."""
-        steps = inputs.steps if self.encoded else None
-        return self.networks.means(inputs.plain, inputs.threads, steps=steps)
+        piecewise = inputs.piecewise if self.encoded else None
+        return self.networks.means(inputs.plain, inputs.threads, piecewise=piecewise)
 
     def check(self, columns: Columns) -> None:
         """Raise an error if a fit cannot have made it."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mvenet import _engine
 from mvenet._models.architecture import Architecture
 from mvenet._models.checks import check_array, check_fields, check_part, require, shape_of
-from mvenet._models.piecewise import BOUND, Steps
+from mvenet._models.piecewise import BOUND, Piecewise
 from mvenet._utils.machine import require_memory
 
 
@@ -66,13 +66,13 @@ class Networks:
         X: NDArray[Any],
         threads: int = 1,
         *,
-        steps: Steps | None = None,
+        piecewise: Piecewise | None = None,
         last: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Means and standard deviations in units of y, each of shape (K, n_rows).
 
-        With ``steps`` the networks read ``steps.encode(X)``, which the engine does without writing
-        it down, and with it ``last``, one more column of shape (n_rows,).
+        With ``piecewise`` the networks read ``piecewise.encode(X)``, which the engine does without
+        writing it down, and with it ``last``, one more column of shape (n_rows,).
         """
         require_memory(
             16 * len(self) * len(X),
@@ -81,18 +81,18 @@ class Networks:
             "network's own.",
         )
         means, stds = self._predict(
-            X, threads, deviations=True, mixture=False, factor=1.0, steps=steps, last=last
+            X, threads, deviations=True, mixture=False, factor=1.0, piecewise=piecewise, last=last
         )
         assert stds is not None
         return means, stds
 
     def means(
-        self, X: NDArray[Any], threads: int = 1, *, steps: Steps | None = None
+        self, X: NDArray[Any], threads: int = 1, *, piecewise: Piecewise | None = None
     ) -> NDArray[np.float64]:
         """The means alone, of shape (K, n_rows): the variance networks are not asked."""
-        return self._predict(X, threads, deviations=False, mixture=False, factor=1.0, steps=steps)[
-            0
-        ]
+        return self._predict(
+            X, threads, deviations=False, mixture=False, factor=1.0, piecewise=piecewise
+        )[0]
 
     def moments(
         self,
@@ -101,7 +101,7 @@ class Networks:
         std: bool = True,
         factor: float = 1.0,
         threads: int = 1,
-        steps: Steps | None = None,
+        piecewise: Piecewise | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """Mean and standard deviation of the mixture of the networks, in units of y.
 
@@ -115,7 +115,7 @@ class Networks:
         factor : float
             On the standard deviation of each network.
         threads : int
-        steps : Steps or None
+        piecewise : Piecewise or None
             As in :meth:`predict`.
 
         Returns
@@ -123,20 +123,22 @@ class Networks:
         mean : ndarray of shape (n,)
         std : ndarray of shape (n,), or None
         """
-        return self._predict(X, threads, deviations=std, mixture=True, factor=factor, steps=steps)
+        return self._predict(
+            X, threads, deviations=std, mixture=True, factor=factor, piecewise=piecewise
+        )
 
     def _predict(
         self,
         X: NDArray[Any],
         threads: int,
-        steps: Steps | None = None,
+        piecewise: Piecewise | None = None,
         last: NDArray[np.float64] | None = None,
         **options: Any,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         mean_sizes, var_sizes = self.architecture.sizes(self.x_mean.shape[1])
         encoding = None
-        if steps is not None:
-            s = steps
+        if piecewise is not None:
+            s = piecewise
             encoding = (s.center, s.scale, s.column, s.low, s.width, BOUND)
         return _engine.predict(
             x=regular(X),

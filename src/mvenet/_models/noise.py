@@ -48,12 +48,14 @@ class Noise:
 
     def predict(self, inputs: Inputs, blended: Array | None = None) -> tuple[Array, Array]:
         """Means and standard deviations by each network, (k, n)."""
-        steps = inputs.steps if self.encoded else None
+        piecewise = inputs.piecewise if self.encoded else None
         if self.joint:
-            return self.networks.predict(inputs.plain, inputs.threads, steps=steps)
+            return self.networks.predict(inputs.plain, inputs.threads, piecewise=piecewise)
         assert blended is not None
         if self.encoded:  # the engine encodes, and takes the last column beside
-            return self.networks.predict(inputs.plain, inputs.threads, steps=steps, last=blended)
+            return self.networks.predict(
+                inputs.plain, inputs.threads, piecewise=piecewise, last=blended
+            )
         further = np.column_stack([inputs.plain, blended])
         return self.networks.predict(further, inputs.threads)
 

@@ -18,14 +18,14 @@ from mvenet._models.checks import check_array, check_fields, require, shape_of
 
 Array = NDArray[np.float64]
 BOUND = 3.0  # standard deviations at which a bounded column flattens
-STEPS = 16  # pieces of a column
+PIECES = 16  # pieces of a column
 LARGE = 1e100
 SAME = 1e-6  # share of the range below which two quantiles are taken for one
 MOST_COLUMNS = 1024  # in all: of a wide table each column gets fewer pieces
 
 
 @dataclass(frozen=True)
-class Steps:
+class Piecewise:
     """How the columns of a table are encoded.
 
     Attributes
@@ -44,23 +44,23 @@ class Steps:
     width: Array
 
     @staticmethod
-    def of(X: NDArray[Any]) -> Steps:
+    def of(X: NDArray[Any]) -> Piecewise:
         """Pieces between the quantiles of each column of a table (n, d)."""
         X = np.asarray(X, dtype=np.float64)
         largest = np.abs(X).max(axis=0)
         unit = np.where(largest > LARGE, largest, 1.0)  # squares of larger ones overflow
         scale = unit * (X / unit).std(axis=0)
-        steps = min(STEPS, max(1, MOST_COLUMNS // X.shape[1]))
+        pieces = min(PIECES, max(1, MOST_COLUMNS // X.shape[1]))
         column, low, width = [], [], []
         for number, values in enumerate(np.ascontiguousarray(X.T)):
-            edges = np.unique(np.quantile(values, np.linspace(0, 1, steps + 1)))
+            edges = np.unique(np.quantile(values, np.linspace(0, 1, pieces + 1)))
             # Values that differ by rounding only are one: a piece between them would make a jump.
             apart = np.diff(edges) > SAME * (edges[-1] - edges[0])
             edges = edges[np.append(True, apart)]
             column += [number] * (len(edges) - 1)
             low.append(edges[:-1])
             width.append(np.diff(edges))
-        return Steps(
+        return Piecewise(
             unit * (X / unit).mean(axis=0),
             np.where(scale > 0, scale, 1.0),
             np.array(column, dtype=np.int64),
@@ -70,7 +70,7 @@ class Steps:
 
     def check(self, n_columns: int) -> None:
         """Raise an error if a fit cannot have made it."""
-        check_fields(self, Steps)
+        check_fields(self, Piecewise)
         check_array(self.center, (n_columns,), "center of the columns")
         check_array(self.scale, (n_columns,), "scale of the columns", above=0.0)
         shape = shape_of(self.column, 1, "the pieces are no list")

@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 
-__all__ = ["main"]
+__all__: list[str] = []  # the command is all that is public
 
 
 INTERRUPTED = 130  # the exit code; of fit, also if it kept a model

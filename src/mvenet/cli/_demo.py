@@ -16,7 +16,8 @@ from mvenet._estimators.base import DistributionRegressor, fit_together
 from mvenet._estimators.regressor import MVERegressor
 from mvenet._utils import atomic
 from mvenet.distributions import Normal
-from mvenet.table import TableEncoder, read, split_target
+from mvenet.table import TableEncoder, read
+from mvenet.table._columns import split_target
 
 # The sine has ten periods: it takes a deeper network and many steps to find them.
 SINE: dict[str, Any] = {

@@ -98,6 +98,7 @@ def fit(
     """Fit a model to a table, check it on rows held out, and save it."""
     from mvenet import persistence, table
     from mvenet._training import distributed
+    from mvenet.table._columns import split_target, without
 
     if holdout != holdout:  # which click finds in every range
         raise click.BadParameter("it must be from 0 to 0.9", param_hint="'--holdout'")
@@ -106,8 +107,8 @@ def fit(
     silent = quiet or as_json
     with progress_bar(f"reading {data.name}", silent) as bar:
         frame = table.read(data, header_rows=header_rows, progress=bar)
-    frame = table.without(frame, drop, target)
-    rows = len(table.split_target(frame, target)[1])
+    frame = without(frame, drop, target)
+    rows = len(split_target(frame, target)[1])
     from mvenet import workflow  # with scikit-learn, for which no error of the table need wait
     from mvenet._training.plan import Stop
 
@@ -177,11 +178,12 @@ def compare(
     """Compare the three training strategies, each with equal and with separate penalties."""
     from mvenet import recipes, table
     from mvenet._training import distributed
+    from mvenet.table._columns import split_target
 
     silent = quiet or as_json
     with progress_bar(f"reading {data.name}", silent) as bar:
         frame = table.read(data, header_rows=header_rows, progress=bar)
-    X, y, _ = table.split_target(frame, target)
+    X, y, _ = split_target(frame, target)
     from mvenet import comparison  # with scikit-learn, for which a wrong path need not wait
     from mvenet.workflow._belonging import Belonging
 

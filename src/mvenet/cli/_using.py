@@ -72,7 +72,8 @@ def predict(
     if not printed:
         check_places([output], [data, model])
     with busy(f"loading {model.name}", quiet or as_json or printed):
-        from mvenet import persistence, table
+        from mvenet import persistence
+        from mvenet.table._files import COLUMNAR
         from mvenet.workflow import _serving
 
         loaded = persistence.load_to_predict(model)
@@ -93,7 +94,7 @@ def predict(
         return
     opened: Any = gzip.open if output.suffix.lower() == ".gz" else open
     with atomic.replacing(output) as fresh:
-        if form.lower() in table.COLUMNAR:
+        if form.lower() in COLUMNAR:
             served = predict_into(fresh)
         else:
             with opened(fresh, "wb") as file:

@@ -149,8 +149,8 @@ def _(model: Ensemble, graph: Graph) -> None:
     Squares then neither overflow nor vanish, whatever the scale of y.
     """
     networks, x = model.networks, graph.double("X")
-    if model.steps is not None:
-        x = encoded_columns(graph, model.steps, x)
+    if model.piecewise is not None:
+        x = encoded_columns(graph, model.piecewise, x)
     z = standardised(graph, networks, x)
     mean, variance = network_means(graph, networks, z), network_variances(graph, networks, z)
     origin, unit = networks.y_mean[0], networks.y_scale.max()

@@ -15,7 +15,7 @@ from mvenet._models.means import GivenRegressor, Linear, MeanOfNoise, NetworkMea
 from mvenet._models.mixture import MULTIPLES
 from mvenet._models.networks import Networks
 from mvenet._models.noise import Noise
-from mvenet._models.piecewise import BOUND, Steps
+from mvenet._models.piecewise import BOUND, Piecewise
 from mvenet._models.seen import SOON
 from mvenet.onnx._graph import (
     SMALLEST_STD,
@@ -46,7 +46,7 @@ class Columns:
         if not part.encoded:
             return self.plain
         if self._encoded is None:
-            self._encoded = encoded_columns(self.graph, self.model.steps, self.plain)
+            self._encoded = encoded_columns(self.graph, self.model.piecewise, self.plain)
         return self._encoded
 
     def of_joint(self, number: int) -> tuple[str, str]:
@@ -163,14 +163,14 @@ def _expm1(graph: Graph, value: str) -> str:
     return graph("Div", graph("Mul", t, 2.0), graph("Sub", 1.0, t))
 
 
-def encoded_columns(graph: Graph, steps: Steps, x: str) -> str:
+def encoded_columns(graph: Graph, piecewise: Piecewise, x: str) -> str:
     """Bounded columns, then the pieces, of shape (n, d + s)."""
-    z = graph.within(graph("Div", graph("Sub", x, steps.center), steps.scale), FAR)
+    z = graph.within(graph("Div", graph("Sub", x, piecewise.center), piecewise.scale), FAR)
     bounded = bent(graph, z, BOUND)
-    if not len(steps.column):
+    if not len(piecewise.column):
         return bounded
-    above = graph("Sub", graph("Gather", x, steps.column, axis=1), steps.low)
-    part = graph("Clip", graph("Div", above, steps.width), 0.0, 1.0)
+    above = graph("Sub", graph("Gather", x, piecewise.column, axis=1), piecewise.low)
+    part = graph("Clip", graph("Div", above, piecewise.width), 0.0, 1.0)
     return graph("Concat", bounded, part, axis=1)
 
 

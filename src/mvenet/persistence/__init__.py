@@ -36,7 +36,7 @@ from mvenet.persistence import _archive as archive
 from mvenet.persistence import _audit as audit
 from mvenet.persistence import _building as building
 from mvenet.persistence._archive import Members, RefusalError, printable
-from mvenet.persistence._names import written
+from mvenet.persistence._names import FIELDS, written, written_fields
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -276,7 +276,11 @@ def _tidy(schema: Any, dump: zipfile.ZipFile) -> Members:
         if not node["__class__"].startswith("_"):  # where a class is public, it will stay
             top, *inside = node["__module__"].split(".")
             public = takewhile(lambda part: part[0] != "_" and part != "core", inside)
-            node["__module__"] = written(".".join([top, *public]), node["__class__"])
+            module, name = written(".".join([top, *public]), node["__class__"])
+            node["__module__"], node["__class__"] = module, name
+            if module == "mvenet" and name in FIELDS:
+                held = node["content"]
+                held["content"] = written_fields(name, held["content"])
         if audit.type_name(node) == "numpy.bool":  # called that in NumPy 2 only
             node["__class__"] = "bool_"
         if "file" in node:

@@ -19,7 +19,7 @@ import numpy as np
 
 from mvenet.persistence._archive import Members, printable, require
 from mvenet.persistence._audit import nodes, type_name
-from mvenet.persistence._names import OURS, PLAIN, located
+from mvenet.persistence._names import OURS, PLAIN, located, located_fields
 
 Find = Callable[[str, str], Any]  # from a module and a name in it to what they stand for
 
@@ -80,6 +80,7 @@ def _object(kind: Any, content: Any) -> Any:
     attributes = {} if content is None else content
     named = type(attributes) is dict and all(type(name) is str for name in attributes)
     require(named, f"has a {kind.__name__} whose attributes have no names")
+    attributes = located_fields(kind.__name__, attributes)
     own = {field.name for field in fields(kind)} if is_dataclass(kind) else set()
     for name in attributes.keys() - own:
         there = getattr_static(kind, name, _NOTHING)
@@ -97,14 +98,15 @@ def _object(kind: Any, content: Any) -> Any:
 
 def imported(module: str, name: str) -> Any:
     """What a file means by this name."""
-    return getattr(import_module(located(module, name)), name)
+    home, today = located(module, name)
+    return getattr(import_module(home), today)
 
 
 def without_sklearn(module: str, name: str) -> Any:
     """The same, but the parts of an estimator that predict rather than the estimator."""
     if f"{module}.{name}" in _ATTRIBUTES_ONLY | {_PIPELINE}:
         return Attributes
-    home, plain = PLAIN.get(name, (located(module, name), name))
+    home, plain = PLAIN.get(name, located(module, name))
     return getattr(import_module(home), plain)
 
 

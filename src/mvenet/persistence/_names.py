@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 # Where each lives now: a file says mvenet.Networks, whatever module that is in. First what
 # estimators are, then what models are made of.
 ESTIMATORS = {
@@ -47,13 +49,32 @@ FORMER = {
     "mvenet.recipes.Architecture",
 }
 OURS = frozenset(f"mvenet.{name}" for name in HOMES) | FORMER
+# What is called otherwise today: files keep the first name, of a type and of fields of types.
+TODAY = {"Steps": "Piecewise"}
+FIELDS = {"Composite": {"steps": "piecewise"}, "Ensemble": {"steps": "piecewise"}}
+_STORED = {today: name for name, today in TODAY.items()}
 
 
-def written(module: str, name: str) -> str:
-    """The module that a file names for a type: ``mvenet`` for ours."""
-    return "mvenet" if module.startswith("mvenet.") and name in HOMES else module
+def written(module: str, name: str) -> tuple[str, str]:
+    """Module and name by which a file knows a type: those of ours are all in ``mvenet``."""
+    stored = _STORED.get(name, name)
+    ours = module.partition(".")[0] == "mvenet" and stored in HOMES
+    return ("mvenet", stored) if ours else (module, name)
 
 
-def located(module: str, name: str) -> str:
-    """The module that has the type which a file names."""
-    return HOMES[name] if f"{module}.{name}" in OURS else module
+def located(module: str, name: str) -> tuple[str, str]:
+    """Module and name, today, of the type which a file names."""
+    ours = f"{module}.{name}" in OURS
+    return (HOMES[name], TODAY.get(name, name)) if ours else (module, name)
+
+
+def written_fields(name: str, attributes: dict[str, Any]) -> dict[str, Any]:
+    """Attributes of an object of a type of ours, by the names that files have for them."""
+    stored = {today: field for field, today in FIELDS.get(name, {}).items()}
+    return {stored.get(field, field): value for field, value in attributes.items()}
+
+
+def located_fields(name: str, attributes: dict[str, Any]) -> dict[str, Any]:
+    """The same by their names of today."""
+    today = FIELDS.get(name, {})
+    return {today.get(field, field): value for field, value in attributes.items()}

@@ -21,10 +21,10 @@ from mvenet._models.composite import Composite
 from mvenet._models.ensemble import Ensemble
 from mvenet._models.forest import Forest
 from mvenet._models.gaussian_process import LogColumns, Process
-from mvenet._models.means import Linear, MeanOfNoise, NetworkMean
+from mvenet._models.means import GivenRegressor, Linear, MeanOfNoise, NetworkMean
 from mvenet._models.mixture import MULTIPLES
 from mvenet._models.networks import Networks, join
-from mvenet._models.piecewise import Steps
+from mvenet._models.piecewise import Piecewise
 from mvenet._models.seen import SOON
 from mvenet._training import fleet
 from mvenet._utils.machine import effective_threads
@@ -39,6 +39,7 @@ BLOCK = 32  # parameters that share the factor of their 16 bits
 LARGEST_ROUNDING = 1e-3  # of the spread of the predictions
 STEPS = 20_000  # that a stand-in is trained for
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+STOOD_IN_FOR = (GivenRegressor,)  # kinds of means without a formula in whatif.js
 GAPS = ((0.25, 0.5), (0.5, 0.75), (0.05, 0.25), (0.75, 0.95))
 
 
@@ -66,11 +67,8 @@ def _can_be_embedded(estimator: Any, calibrated: bool, n_columns: int) -> bool:
     """Whether the page can do all that the model does."""
     model = getattr(estimator, "model_", None)
     if isinstance(model, Composite):
-        kinds = {type(mean) for mean in model.means}
         countable = n_columns < 2**15  # the page has two bytes for a tree's columns
-        return countable and all(
-            mean_data.dispatch(kind) is not mean_data.dispatch(object) for kind in kinds
-        )
+        return countable and not any(isinstance(mean, STOOD_IN_FOR) for mean in model.means)
     return isinstance(model, Ensemble) and not calibrated
 
 
@@ -86,7 +84,7 @@ def _(model: Ensemble, rounded: bool) -> dict[str, Any]:
         "kind": "networks",
         "log": False,
         "factor": float(model.scale),
-        "steps": None if model.steps is None else _steps_data(model.steps),
+        "piecewise": None if model.piecewise is None else _piecewise_data(model.piecewise),
         "groups": [network_data(model.networks, rounded)],
     }
 
@@ -213,7 +211,7 @@ class Page:
 
 @singledispatch
 def mean_data(mean: object, page: Page) -> dict[str, Any]:
-    """A part of the blended mean as data for whatif.js, which must know its kind, too."""
+    """A part of the blended mean as data for whatif.js, whose MEANS has its formula."""
     raise TypeError(f"A {type(mean).__name__} has no place on the page.")
 
 
@@ -256,7 +254,7 @@ def _(process: Process, page: Page) -> dict[str, Any]:
 def _(model: Composite, rounded: bool) -> dict[str, Any]:
     page, seen = Page(rounded), model.range
     means = [
-        {"share": float(share)} | mean_data(mean, page)
+        {"kind": type(mean).__name__, "share": float(share)} | mean_data(mean, page)
         for share, mean in zip(model.shares, model.means, strict=True)
     ]
     noises = [
@@ -281,7 +279,7 @@ def _(model: Composite, rounded: bool) -> dict[str, Any]:
         "soon": SOON,
         "x_low": seen.x_low.tolist(),
         "x_high": seen.x_high.tolist(),
-        "steps": _steps_data(model.steps),
+        "piecewise": _piecewise_data(model.piecewise),
         "means": means,
         "noises": noises,
         "groups": page.groups,
@@ -289,8 +287,8 @@ def _(model: Composite, rounded: bool) -> dict[str, Any]:
     }
 
 
-def _steps_data(steps: Steps) -> dict[str, Any]:
-    return {f.name: getattr(steps, f.name).tolist() for f in dataclasses.fields(steps)}
+def _piecewise_data(piecewise: Piecewise) -> dict[str, Any]:
+    return {f.name: getattr(piecewise, f.name).tolist() for f in dataclasses.fields(piecewise)}
 
 
 def _log_columns(logs: LogColumns) -> list[list[float]]:

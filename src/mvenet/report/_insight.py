@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from mvenet import metrics
 from mvenet.predictive import predictive_distribution
-from mvenet.table import given_cells
+from mvenet.table._columns import given_cells
 
 Array = NDArray[np.float64]
 MOST_ROWS, MOST_COLUMNS, MOST_CURVES = 400, 40, 6

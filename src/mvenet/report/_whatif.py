@@ -13,7 +13,8 @@ from sklearn.pipeline import Pipeline
 
 from mvenet.predictive import predictive_distribution
 from mvenet.report._embedded import embedded, stand_in
-from mvenet.table import TableEncoder, given_cells
+from mvenet.table import TableEncoder
+from mvenet.table._columns import given_cells
 
 Array = NDArray[np.float64]
 MOST_CONTROLS = 10

@@ -129,24 +129,25 @@
     return total;
   }
 
-  function steps(x) { // bounded columns, then how much of each piece lies below the value
-    const s = model.steps;
+  function piecewise(x) { // bounded columns, then how much of each piece lies below the value
+    const s = model.piecewise;
     const bounded = x.map((v, j) => { const z = (v - s.center[j]) / s.scale[j]; return z / Math.hypot(1, z / 3); });
     return bounded.concat(s.column.map((j, i) => clip((x[j] - s.low[i]) / s.width[i], 0, 1)));
   }
 
   function composite(x) { // normals whose mixture is the prediction, of y or of its logarithm
-    const encoded = steps(x), within = x.map((v, j) => clip(v, model.x_low[j], model.x_high[j]));
+    const encoded = piecewise(x), within = x.map((v, j) => clip(v, model.x_low[j], model.x_high[j]));
     const ask = (part, ...more) => networks(model.groups[part.group], (part.encoded ? encoded : x).concat(more));
     const said = model.noises.map((noise) => (noise.joint ? ask(noise) : null));
     const centre = (members) => average(members.map((m) => m.mean));
-    const values = model.means.map((m) => {
-      if (m.noise !== undefined) return centre(said[m.noise]);
-      if (m.group !== undefined) return centre(ask(m));
-      if (m.forest !== undefined) return forest(model.forests[m.forest], within);
-      if (m.points !== undefined) return process(m, within);
-      return m.coefficients.reduce((sum, c, j) => sum + c * within[j], m.intercept);
-    });
+    const MEANS = { // by the class in Python
+      MeanOfNoise: (m) => centre(said[m.noise]),
+      NetworkMean: (m) => centre(ask(m)),
+      Forest: (m) => forest(model.forests[m.forest], within),
+      Process: (m) => process(m, within),
+      Linear: (m) => m.coefficients.reduce((sum, c, j) => sum + c * within[j], m.intercept),
+    };
+    const values = model.means.map((m) => MEANS[m.kind](m));
     const blended = clip(values.reduce((sum, v, i) => sum + model.means[i].share * v, 0), ...model.limits);
     const far = x.reduce((sum, v, j) => {
       const length = model.x_high[j] - model.x_low[j] || 1;
@@ -191,7 +192,7 @@
   }
 
   function own(x) {
-    const members = model.kind === "composite" ? composite(x) : networks(model.groups[0], model.steps ? steps(x) : x).map(
+    const members = model.kind === "composite" ? composite(x) : networks(model.groups[0], model.piecewise ? piecewise(x) : x).map(
       (m) => ({ weight: 1 / model.groups[0].count, mean: m.mean, std: model.factor * m.std }));
     const mean = members.reduce((sum, m) => sum + m.weight * (model.log ? Math.exp(m.mean + 0.5 * m.std ** 2) : m.mean), 0);
     return [mean, ...intervals(members).map((v) => (model.log ? Math.exp(v) : v))].map((v) => v * (model.unit || 1));

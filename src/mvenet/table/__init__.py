@@ -2,34 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from mvenet.table._ahead import ahead
-from mvenet.table._columns import Column, given_cells, split_target, with_numbers, without
-from mvenet.table._files import COLUMNAR, Part, chunks, read
-from mvenet.table._profile import Chance, Drift, drifts, outside
-from mvenet.table._writing import write, write_columnar
+from mvenet.table._files import read
 
 if TYPE_CHECKING:
     from mvenet.table._encoder import TableEncoder
 
-__all__ = [
-    "COLUMNAR",
-    "Chance",
-    "Column",
-    "Drift",
-    "Part",
-    "TableEncoder",
-    "ahead",
-    "chunks",
-    "drifts",
-    "given_cells",
-    "outside",
-    "read",
-    "split_target",
-    "with_numbers",
-    "without",
-    "write",
-    "write_columnar",
-]
+__all__ = ["TableEncoder", "read"]
 
 
 def __getattr__(name: str) -> Any:

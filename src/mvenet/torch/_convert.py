@@ -141,7 +141,7 @@ def from_engine(model: Any, **settings: Any) -> TorchMVERegressor:
     True
     """
     ensemble = getattr(model, "model_", None)
-    if not isinstance(ensemble, Ensemble) or ensemble.steps is not None:
+    if not isinstance(ensemble, Ensemble) or ensemble.piecewise is not None:
         raise TypeError(
             f"model must be networks of y on plain columns, got {type(model).__name__}: pass an "
             "MVERegressor fitted with strategy='warmup', or another of the paper's."

@@ -14,7 +14,8 @@ from mvenet._models.conformal import Conformal
 from mvenet._utils.wording import verdict
 from mvenet.distributions import Distribution
 from mvenet.predictive import predictive_distribution
-from mvenet.table import Chance, Drift, drifts, split_target
+from mvenet.table._columns import split_target
+from mvenet.table._profile import Chance, Drift, drifts
 from mvenet.workflow._serving import after_encoder, target_of
 
 if TYPE_CHECKING:
@@ -60,7 +61,25 @@ def judge(
     without_target: int = 0,
     intervals: Mapping[float, Array] | None = None,
 ) -> Evaluation:
-    """Score predictive distributions, and intervals if they are others, by what was observed."""
+    """Score predictive distributions, and intervals if they are others, by what was observed.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        What was observed.
+    dist : Distribution
+        What was predicted for these rows.
+    rows : ndarray of shape (n,)
+        Which rows of the table these are, counted from 0.
+    without_target : int, default=0
+        Rows of the table that could not be used, since the target is missing.
+    intervals : dict of ndarray of shape (n, 2), or None
+        By coverage, intervals that are not those of ``dist``, such as conformal ones.
+
+    Returns
+    -------
+    Evaluation
+    """
     told = metrics.summary(y, dist)
     scores = {name: told[name] for name in ("rmse", "mae", "r2", "nll", "crps")}
     reached = metrics.coverage(y, dist, nominal=LEVELS)
@@ -71,7 +90,19 @@ def judge(
 
 
 def evaluate(model: Model, frame: Any) -> Evaluation:
-    """Score a fitted model on a table that has its target."""
+    """Score a fitted model on a table that has its target.
+
+    Parameters
+    ----------
+    model : Pipeline
+        As made by :func:`mvenet.workflow.fit_table`.
+    frame : DataFrame of polars or pandas
+        Rows that it was not trained on; those without a target are left out.
+
+    Returns
+    -------
+    Evaluation
+    """
     X, y, rows = split_target(frame, target_of(model))
     encoded = model[0].transform(X, rows)
     return evaluated(after_encoder(model), encoded, y, rows, len(frame) - len(y))

@@ -27,8 +27,8 @@ from mvenet._estimators.regressor import MVERegressor
 from mvenet._training.plan import Stop, Workload
 from mvenet.distributions import Distribution
 from mvenet.predictive import left_out
-from mvenet.table import TableEncoder, split_target
-from mvenet.table._columns import texts
+from mvenet.table import TableEncoder
+from mvenet.table._columns import split_target, texts
 from mvenet.table._encoder import fit_to_rows
 from mvenet.workflow._belonging import Belonging, promise_of
 from mvenet.workflow._evaluation import Evaluation, evaluated, judge
@@ -339,7 +339,17 @@ def _estimator(
 
 
 def model_in_words(networks: Any) -> str:
-    """What a fitted model consists of, a sentence a line."""
+    """What a fitted model consists of, a sentence a line.
+
+    Parameters
+    ----------
+    networks : estimator
+        The last step of a model of :func:`mvenet.workflow.fit_table`.
+
+    Returns
+    -------
+    str
+    """
     if isinstance(networks, CalibratedRegressor):
         rows = f"{networks.n_calibration_:,} rows left out"
         return f"{model_in_words(networks.members_[0])}\nIntervals calibrated by {rows}."

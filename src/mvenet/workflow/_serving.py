@@ -14,16 +14,11 @@ from mvenet._models.conformal import Conformal
 from mvenet._models.predictor import PredictsDistribution
 from mvenet._utils.wording import percent
 from mvenet.predictive import predictive_distribution
-from mvenet.table import (
-    COLUMNAR,
-    Part,
-    ahead,
-    chunks,
-    outside,
-    with_numbers,
-    write,
-    write_columnar,
-)
+from mvenet.table._ahead import ahead
+from mvenet.table._columns import with_numbers
+from mvenet.table._files import COLUMNAR, Part, chunks
+from mvenet.table._profile import outside
+from mvenet.table._writing import write, write_columnar
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline

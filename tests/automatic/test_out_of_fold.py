@@ -1,0 +1,34 @@
+"""Which rows are predicted by networks that have not seen them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.model_selection import KFold, RepeatedKFold, TimeSeriesSplit
+from two_noises import NEW, X, Y
+
+from mvenet import AutoRegressor
+
+
+@pytest.mark.parametrize(
+    "cv", [RepeatedKFold(n_splits=2, n_repeats=2, random_state=0), TimeSeriesSplit(3), KFold(2)]
+)
+def test_folds_that_overlap_or_leave_rows_in(cv):
+    model = AutoRegressor(candidates=["linear"], cv=cv, random_state=0).fit(X[:90], Y[:90])
+    left = np.zeros(90, dtype=bool)
+    for _, test in cv.split(X[:90]):
+        left[test] = True
+    assert_array_equal(np.isnan(model.oof_mean_), ~left)
+    assert np.isfinite(model.predict(NEW)).all()
+
+
+def test_weights_count_as_rows_and_zero_as_none():
+    weight = np.ones(len(Y))
+    weight[:60] = 0
+    y = Y.copy()
+    y[:60] += 1e6
+    means = ["linear", "trees"]
+    kept = AutoRegressor(candidates=means, cv=3, random_state=0).fit(X, y, sample_weight=weight)
+    assert np.abs(kept.predict(NEW)).max() < 20
+    assert np.isnan(kept.oof_mean_[:60]).all() and np.isfinite(kept.oof_mean_[60:]).all()
