@@ -161,7 +161,7 @@ def test_outside_an_interval_is_not_narrower_than_the_typical_one_inside(estimat
 @pytest.mark.parametrize("estimator", [MVERegressor(), AutoRegressor(effort="low")])
 @pytest.mark.parametrize("n", [9, 10])
 def test_no_standard_deviation_is_above_twice_the_range(estimator, n):
-    for seed in range(8):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         x, y = rng.normal(size=(n, 2)), rng.standard_cauchy(n)
         model = estimator.set_params(random_state=0).fit(x, y)
