@@ -14,7 +14,7 @@ MODULES = {
     "mvenet": [
         *("MVERegressor", "AutoRegressor", "MVERegressorCV", "CalibratedRegressor"),
         "DependenceWarning",
-        *("Normal", "NormalMixture", "LogNormalMixture"),
+        *("Normal", "NormalMixture", "LogNormalMixture", "WithAtoms"),
     ],
     "mvenet.distributions": ["Distribution"],
     "mvenet.recipes": None,

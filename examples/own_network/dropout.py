@@ -62,7 +62,7 @@ def scores(kind, members, fold):
     train, test = list(KFold(5, shuffle=True, random_state=0).split(X))[fold]
     fitted = model(X.shape[1], len(train), kind, members, fold).fit(X[train], y[train])
     dist = fitted[-1].predict_dist(fitted[:-1].transform(X[test]))
-    layers = fitted[-1].model_.networks[0].mean.modules()
+    layers = fitted[-1].networks_[0].mean.modules()
     dropped = [m.p.item() for m in layers if isinstance(m, ConcreteDropout)] or [np.nan]
     return [
         metrics.rmse(y[test], dist), -metrics.nll(y[test], dist),

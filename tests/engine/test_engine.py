@@ -396,8 +396,9 @@ def test_quantiles_of_every_instruction_set_agree_with_scipy(simd, q):
     rng = np.random.default_rng(0)
     means, stds = rng.normal(size=(4, 11)), np.exp(rng.normal(size=(4, 11)))
     weights = rng.dirichlet(np.ones(4))
+    by_row = rng.dirichlet(np.ones(4), 11).T.copy()
 
-    def found(columns):
+    def found(columns, weights=weights[:, None]):
         mass, sign = (q, 1.0) if q <= 0.5 else (1 - q, -1.0)
         return _engine.quantiles(
             means=means[:, columns].copy(), stds=stds[:, columns].copy(), weights=weights,
@@ -411,3 +412,12 @@ def test_quantiles_of_every_instruction_set_agree_with_scipy(simd, q):
         expected = brentq(excess, ends.min(), ends.max(), xtol=1e-15, rtol=1e-15)
         assert abs(x[j] - expected) <= 1e-12 * stds[:, j].min()
         assert found([j]) == x[j]  # whoever its neighbours are
+    each = found(slice(None), by_row)  # weights of each row
+    for j in range(11):
+        assert found([j], by_row[:, [j]].copy()) == each[j]
+    below = _engine.probabilities(
+        means=means, stds=stds, weights=by_row, places=np.array([0.3, each[5]])
+    )
+    expected = (by_row * norm.cdf((0.3 - means) / stds)).sum(axis=0)
+    assert np.abs(below[0] - expected).max() < 1e-14
+    assert abs(below[1, 5] - q) < 1e-12

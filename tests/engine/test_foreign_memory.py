@@ -228,7 +228,7 @@ def test_steps_that_do_not_fit_are_refused(column, message):
 
 
 def test_quantiles_of_mixtures_that_do_not_fit_are_refused():
-    members = {"means": np.zeros((2, 3)), "stds": np.ones((2, 3)), "weights": np.full(2, 0.5)}
+    members = {"means": np.zeros((2, 3)), "stds": np.ones((2, 3)), "weights": np.full((2, 1), 0.5)}
     level = {"mass": 0.5, "sign": 1.0, "probit": 0.0}
     assert _engine.quantiles(**members, **level).tolist() == [0.0] * 3
     for name, array in members.items():
@@ -236,3 +236,7 @@ def test_quantiles_of_mixtures_that_do_not_fit_are_refused():
             _engine.quantiles(**members | {name: array[:1]}, **level)
     with pytest.raises(ValueError, match="for each member"):
         _engine.quantiles(**members | {"stds": np.ones((2, 2))}, **level)
+    with pytest.raises(ValueError, match="for each member"):
+        _engine.quantiles(**members | {"weights": np.full((2, 2), 0.5)}, **level)
+    with pytest.raises(ValueError, match="for each member"):
+        _engine.probabilities(**members | {"means": np.zeros((2, 4))}, places=np.zeros(1))

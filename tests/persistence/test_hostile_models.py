@@ -493,7 +493,7 @@ SHAPES: dict[str, tuple[str, Callable[[Composite], Composite]]] = {
         m, samplers=(TreeValues(None), m.free.samplers[1]))),
     "trees in trees": ("place of Forest", lambda m: of_free(
         m, samplers=(TreeValues(m.free.samplers[0]), m.free.samplers[1]))),
-    "values NaN": ("marginal", lambda m: marginal(m, np.full(32, math.nan))),
+    "values NaN": ("constant list", lambda m: marginal(m, np.full(32, math.nan))),
     "no values of all rows": ("no values", lambda m: marginal(m, np.ones(0))),
     "values of a table": ("no list", lambda m: marginal(m, np.ones((32, 1)))),
     "values of another number": ("other values", lambda m: marginal(m, np.ones(31))),

@@ -63,6 +63,7 @@ from mvenet.distributions import LogNormalMixture, NormalMixture, WithAtoms
 Array = NDArray[np.float64]
 Bounds = tuple[float | None, float | None]
 _FINEST = 1e-3  # standard deviations of y: cells of outcomes are at least so wide
+_TINY = float(np.finfo(np.float64).tiny)
 _TAILS = 0.5  # standard deviations of y beyond its range in which a CRPS is counted, too
 
 
@@ -140,7 +141,8 @@ class _Constants:
     @staticmethod
     def of(entries: Array, atoms: Atoms | None, least: float, log: bool) -> _Constants:
         """From the outcomes on the model's scale, and the atoms in units of y."""
-        least = max(least, 1e-9 * float(np.abs(entries).max()), float(np.finfo(np.float64).tiny))
+        rounding = 1e-9 * float(np.abs(entries).max())
+        least = max(least, rounding, 0.5 * _FINEST * float(entries.std()), _TINY)
         marginal = np.quantile(entries, (np.arange(MARGINAL_VALUES) + 0.5) / MARGINAL_VALUES)
         # As wide as quantiles are apart: where many rows share a value, there is no gap to fill.
         values, widths = [marginal], [np.maximum(np.gradient(marginal), least)[None]]

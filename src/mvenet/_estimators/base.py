@@ -101,7 +101,9 @@ class TrainedRegressor(DistributionRegressor):
         cv = getattr(self, "cv", None)
         if table.dependence is not None or not (cv is None or isinstance(cv, Integral)):
             return []  # who gives folds knows why
-        residual = (table.y - self.oof_mean_)[rows] / self.oof_std_[rows]
+        # Where all of the probability is at one value, a standard deviation is next to nothing.
+        least = 1e-6 * float(np.median(self.oof_std_[rows])) or 1.0
+        residual = (table.y - self.oof_mean_)[rows] / np.maximum(self.oof_std_[rows], least)
         told = detection.found(table.source[rows], table.y[rows], residual, refit=refit, seed=0)
         names = getattr(self, "feature_names_in_", None)
         sentences = [finding.sentence(names) for finding in told]

@@ -139,8 +139,11 @@ class WithAtoms(Distribution):
 
     @property
     def std(self) -> FloatArray:
-        """Standard deviation of the predictive distribution, in units of y, shape (n,)."""
-        return np.sqrt(self._moments()[1])
+        """Standard deviation of the predictive distribution, in units of y, shape (n,).
+
+        Positive, if only just, also where all of the probability is at one atom.
+        """
+        return np.maximum(self.moments[1], np.finfo(np.float64).tiny)
 
     @property
     def aleatoric(self) -> FloatArray:
