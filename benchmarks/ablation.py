@@ -24,7 +24,15 @@ from sklearn.datasets import load_diabetes, make_friedman1, make_friedman2, make
 from sklearn.model_selection import KFold
 
 from mvenet import AutoRegressor
-from mvenet._automatic import baselines, kinds, refit, search, stacking
+from mvenet._automatic import (
+    baselines,
+    free_shape,
+    kinds,
+    out_of_fold,
+    refit,
+    search,
+    stacking,
+)
 from mvenet._automatic import constants as used
 
 RAW = Path(__file__).with_name("ablation.csv")
@@ -94,9 +102,13 @@ ABLATIONS: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {
     "deep": (kinds, _deep, (64, 32, 128)),
     "worth_more": (search, lambda v: {"WORTH_MORE": v}, (used.WORTH_MORE, 0.9, 0.98)),
     "smallest_share": (stacking, lambda v: {"SMALLEST_SHARE": v}, (used.SMALLEST_SHARE, 0.02, 0.1)),
-    "prior_rows": (stacking, lambda v: {"PRIOR_ROWS": v}, (used.PRIOR_ROWS, 1.0, 20.0)),
+    "prior_rows": (out_of_fold, lambda v: {"PRIOR_ROWS": v}, (used.PRIOR_ROWS, 1.0, 20.0)),
     "degrees": (stacking, lambda v: {"DEGREES": v}, (used.DEGREES, 2.0, 30.0)),
     "iterations": (stacking, lambda v: {"ITERATIONS": v}, (used.ITERATIONS, 50, 1000)),
+    "most_bins": (free_shape, lambda v: {"MOST_BINS": v}, (used.MOST_BINS, 1, 10)),
+    "bin_prior_rows": (
+        free_shape, lambda v: {"BIN_PRIOR_ROWS": v}, (used.BIN_PRIOR_ROWS, 5.0, 80.0)
+    ),
     "doubt": (refit, lambda v: {"DOUBT": v}, (used.DOUBT, 10.0, 250.0)),
     "left_to_chance": (
         kinds, lambda v: {"LEFT_TO_CHANCE_FEW": v}, (used.LEFT_TO_CHANCE_FEW, 0.005, 0.05)

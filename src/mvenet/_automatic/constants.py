@@ -34,7 +34,7 @@ BETTER_BY = 2.0  # standard errors by which the log scale must be better: untest
 TREE_VALUES = 25  # trees whose values are components: untested
 MARGINAL_VALUES = 32  # quantiles of y that stand for its distribution: untested
 # Of normals around the trees' values, in standard deviations of y.
-WIDTHS = np.array([0.0026, 0.01, 0.033, 0.08, 0.16, 0.33, 0.65])  # benchmarks/ablation.py
+WIDTHS = np.array([0.0026, 0.01, 0.033, 0.08, 0.16, 0.33, 0.65])  # untested
 FREE_PRIOR = 0.02  # weight of each of them before any row was seen: untested
 MOST_BINS = 4  # of rows by how far their trees disagree: benchmarks/ablation.py --only most_bins
 ROWS_OF_A_BIN = 60  # at least: untested
