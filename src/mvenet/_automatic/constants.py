@@ -2,7 +2,7 @@
 
 Beside each stands what it rests on: the command that measures it, or the word *untested* where a
 plausible value was taken and no command compares it with others. ``benchmarks/ablation.py`` halves
-and doubles ten of them on tables that the league does not have.
+and doubles a dozen of them on tables that the league does not have.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ ROWS_OF_A_BIN = 60  # at least: untested
 BIN_PRIOR_ROWS = 20.0  # benchmarks/ablation.py --only bin_prior_rows
 STEPS = (1.0, 0.85, 0.7, 0.5, 0.3, 0.15)  # towards the new weights: untested
 PARTS = 4  # of the rows, of which each judges weights that the others made: untested
+MOST_ROWS_SHAPED = 20_000  # that the weights of a free shape are fitted on: untested
 ROWS_SCORED = 1_000  # whose CRPS decides: untested
 GRID_SHARE = 0.95  # of rows that share their value: y lies on a grid: untested
 MOST_LONE_ATOMS = 8  # that have a component of their own: untested

@@ -35,7 +35,7 @@ from mvenet._automatic.constants import (
     MOST_ATOMS,
     MOST_BINS,
     MOST_LONE_ATOMS,
-    MOST_ROWS_MIXED,
+    MOST_ROWS_SHAPED,
     PARTS,
     PRIOR_ROWS,
     ROWS_OF_A_BIN,
@@ -64,6 +64,7 @@ Array = NDArray[np.float64]
 Bounds = tuple[float | None, float | None]
 _FINEST = 1e-3  # standard deviations of y: cells of outcomes are at least so wide
 _TINY = float(np.finfo(np.float64).tiny)
+ROWS_AT_ONCE = 20_000  # whose components are held at once
 _TAILS = 0.5  # standard deviations of y beyond its range in which a CRPS is counted, too
 
 
@@ -225,56 +226,63 @@ def fit(
     ``factor`` is the typical error that is expected of the noises' means once they are trained on
     all rows, as a share of that out of fold.
     """
-    rows, entries = left.rows, left.table.y[left.rows]
+    rng = np.random.default_rng(fleet.derived_seed(entropy, 3, 0, 0))
+    few = np.sort(rng.permutation(len(left.rows))[:MOST_ROWS_SHAPED])
+    rows = left.rows[few]
+    entries = left.table.y[rows]
     y = np.exp(entries) if left.log else entries
-    values = [c.values[:, rows] for c in naming if c.values is not None]
     step = resolution(y)
     cell = max(step, _FINEST * float(y.std())) or 1.0
-    rng = np.random.default_rng(fleet.derived_seed(entropy, 3, 0, 0))
-    few = np.sort(rng.permutation(len(rows))[:MOST_ROWS_MIXED])
     some = np.sort(rng.permutation(len(rows))[:ROWS_SCORED])
     alone = _Components.of(noises, rows, [], [])
     atoms = atoms_of(y, cell)
-    atoms = _worth(atoms, _Scored(left, alone, y, some), _start(noises, alone.groups))
+    atoms = _worth(atoms, _Scored(left, alone, y, few, some), _start(noises, alone.groups))
     constants = _Constants.of(entries, atoms, 0.0 if left.log else 0.5 * cell, left.log)
     atoms = _bounded(atoms, bounds, cell)
-    widths = (*(_widths(entries, constants.least) for _ in values), *constants.widths)
-    named = [*values, *(np.repeat(v[:, None], len(rows), axis=1) for v in constants.values)]
-    parts = _Components.of(noises, rows, named, widths)
+    widths = (*(_widths(entries, constants.least) for _ in naming), *constants.widths)
+
+    def parts_of(rows: NDArray[np.int64], widths: Sequence[Array]) -> _Components:
+        values = [c.values[:, rows] for c in naming if c.values is not None]
+        values += [np.repeat(v[:, None], len(rows), axis=1) for v in constants.values]
+        return _Components.of(noises, rows, values, widths)
+
+    parts = parts_of(rows, widths)
     start = _start(noises, parts.groups)
-    scored = _Scored(left, parts, y, some)
-    signal = spread(values[0]) if values else np.zeros(len(rows))
-    mixed = _Mixed(
-        _densities(parts.rows(few), y[few], atoms, cell, left.log), left.weight[few], signal[few]
-    )
+    scored = _Scored(left, parts, y, few, some)
+    signal = _signal(naming, rows)
+    densities = _densities(parts, y, atoms, cell, left.log)
+    mixed = _Mixed(densities, left.weight[few], signal)
     ends = mixed.ends if scoring == "log" else np.empty(0)
     bins = np.searchsorted(ends, signal, side="right")
-    part = _parts(left, rng)
+    part = _parts(left, rng)[few]
 
     def weights_of(used: NDArray[np.bool_]) -> Array:
         if scoring == "log":
-            return mixed.shares(start, used[few])
+            return mixed.shares(start, used)
         return scored.shares(start, atoms, used[scored.rows])
 
     # Each part of the rows judges weights that the others have made.
     other = np.stack([weights_of(part != number) for number in range(PARTS)])[part, bins]
-    chosen = None
-    if scoring == "crps" or _earned(mixed, other[few].T, start, left, few):
+    allowed = 0.0
+    if naming and (scoring == "crps" or _earned(mixed, other.T, start, left, few)):
         allowed = _allowed(other[scored.rows].T, start, scored, atoms, factor)
-        chosen = (1.0 - allowed) * start + allowed * weights_of(part >= 0) if allowed else None
-
-    def unchanged() -> Found:
-        predicted = _predicted(left, parts, start[:, None], atoms)
-        return Found(atoms, None, None, None, (), predicted, step)
-
-    if chosen is None or not values:
-        return unchanged()
+    chosen = (1.0 - allowed) * start + allowed * weights_of(part >= 0)
     chosen, widths = _kept(chosen, widths, int((start > 0).sum()))
-    if not any(len(some) for some in widths):
-        return unchanged()
-    parts = _Components.of(noises, rows, named, widths)
-    predicted = _predicted(left, parts, chosen[bins].T, atoms)
+    if not allowed or not any(len(some) for some in widths):
+        none = tuple(some[:0] for some in widths)
+        predicted = _predicted(
+            left, partial(parts_of, widths=none), start[None], None, naming, atoms
+        )
+        return Found(atoms, None, None, None, (), predicted, step)
+    predicted = _predicted(left, partial(parts_of, widths=widths), chosen, ends, naming, atoms)
     return Found(atoms, widths, ends, chosen, constants.values, predicted, step)
+
+
+def _signal(naming: Sequence[Candidate], rows: NDArray[np.int64]) -> Array:
+    """How far the values of the first candidate that names some disagree, row by row."""
+    if not naming or naming[0].values is None:
+        return np.zeros(len(rows))
+    return spread(naming[0].values[:, rows])
 
 
 def _parts(left: OutOfFold, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -290,10 +298,12 @@ def _earned(
     mixed: _Mixed, shares: Array, start: Array, left: OutOfFold, few: NDArray[np.int64]
 ) -> bool:
     """Whether the rows are likelier by two standard errors; those of a group count as one."""
-    gains = np.zeros(len(left.rows))
-    gains[few] = mixed.gains(shares, start)
-    error = left.standard_error(gains) * float(np.sqrt(len(gains) / len(few)))
-    return float(np.average(gains[few], weights=mixed.weight)) > BETTER_BY * error
+    gains = mixed.gains(shares, start)
+    mean = float(np.average(gains, weights=mixed.weight))
+    everywhere = np.full(len(left.rows), mean)
+    everywhere[few] = gains
+    error = left.standard_error(everywhere) * len(left.rows) / len(few)
+    return mean > BETTER_BY * error
 
 
 def _start(noises: Sequence[Candidate], groups: int) -> Array:
@@ -464,10 +474,15 @@ class _Scored:
     """Rows whose CRPS is compared, at thresholds that are close where y is dense."""
 
     def __init__(
-        self, left: OutOfFold, parts: _Components, y: Array, rows: NDArray[np.int64]
+        self,
+        left: OutOfFold,
+        parts: _Components,
+        y: Array,
+        few: NDArray[np.int64],
+        rows: NDArray[np.int64],
     ) -> None:
         self.rows, self.parts, self.log = rows, parts.rows(rows), left.log
-        self.y, self.weight = y[rows], left.weight[rows]
+        self.y, self.weight = y[rows], left.weight[few[rows]]
         beyond = _TAILS * float(y.std())
         low = max(float(y.min()) - beyond, 0.0) if left.log else float(y.min()) - beyond
         even = np.linspace(low, float(y.max()) + beyond, 100)
@@ -530,22 +545,30 @@ class _Scored:
 
 
 def _predicted(
-    left: OutOfFold, parts: _Components, shares: Array, atoms: Atoms | None
+    left: OutOfFold,
+    parts_of: Callable[[NDArray[np.int64]], _Components],
+    weights: Array,
+    ends: Array | None,
+    naming: Sequence[Candidate],
+    atoms: Atoms | None,
 ) -> Prediction:
-    """What the mixture predicts out of fold."""
-    y = left.table.y[left.rows]
-    weights = parts.weights(shares)
-    used = weights.any(axis=1)
-    kind = LogNormalMixture if left.log else NormalMixture
-    smooth = kind(parts.means[used], parts.stds[used], weights[used])
-    dist: NormalMixture | LogNormalMixture | WithAtoms = smooth
-    if atoms is not None:
-        dist = WithAtoms(smooth, atoms.values, atoms.cells, atoms.resolution)
-    typical = typical_std(smooth.logs if isinstance(smooth, LogNormalMixture) else smooth)
-    outcome = np.exp(y) if left.log else y
-    return Prediction(
-        left.everywhere(dist.mean),
-        left.everywhere(dist.std),
-        left.everywhere(dist.logpdf(outcome)),
-        typical,
-    )
+    """What the mixture predicts out of fold, some rows at a time; weights are (bins, groups)."""
+    found, typical = list[Array](), list[float]()
+    for at in range(0, len(left.rows), ROWS_AT_ONCE):
+        rows = left.rows[at : at + ROWS_AT_ONCE]
+        bins = np.zeros(len(rows), dtype=np.int64)
+        if ends is not None:
+            bins = np.searchsorted(ends, _signal(naming, rows), side="right")
+        parts = parts_of(rows)
+        own = parts.weights(weights[bins, : parts.groups].T)
+        smooth: NormalMixture | LogNormalMixture
+        smooth = (LogNormalMixture if left.log else NormalMixture)(parts.means, parts.stds, own)
+        dist: NormalMixture | LogNormalMixture | WithAtoms = smooth
+        if atoms is not None:
+            dist = WithAtoms(smooth, atoms.values, atoms.cells, atoms.resolution)
+        entries = left.table.y[rows]
+        density = dist.logpdf(np.exp(entries) if left.log else entries)
+        found.append(np.array([dist.mean, dist.std, density]))
+        typical.append(typical_std(smooth.logs if isinstance(smooth, LogNormalMixture) else smooth))
+    mean, std, density = (left.everywhere(part) for part in np.concatenate(found, axis=1))
+    return Prediction(mean, std, density, float(np.median(typical)))
