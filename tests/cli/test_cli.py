@@ -188,9 +188,9 @@ def test_typing_errors_are_one_line_and_code_2(run, tmp_path, monkeypatch, argum
 
 
 def value_of(option):
-    """Something that the option takes."""
+    """Something that the option takes, as words."""
     choices = getattr(option.type, "choices", None)
-    return choices[0] if choices else "2"
+    return [choices[0] if choices else "2"] * option.nargs
 
 
 ONCE = [
@@ -203,7 +203,7 @@ ONCE = [
 
 @pytest.mark.parametrize(("command", "option"), ONCE, ids=lambda x: getattr(x, "name", x))
 def test_an_option_of_one_value_is_given_once(run, command, option):
-    given = [word for name in option.opts for word in (name, value_of(option))] * 2
+    given = [word for name in option.opts for word in (name, *value_of(option))] * 2
     ran = run(command, *given)
     assert ran.code == 2
     several = r" is given \d times: give it once \(see mvenet "
