@@ -107,7 +107,10 @@ def test_folds_of_a_comparison_run_side_by_side(client, automatic, monkeypatch):
     small = {"hidden_mean": (4,), "hidden_var": (), "random_state": 0}
     plain = MVERegressor(**small, reg_mean=1e-3, epochs=5, warmup_epochs=5)
     folds = 2 if automatic else 4
-    arms = {"plain": plain, **({"searched": AutoRegressor("low")} if automatic else {})}
+    arms = {
+        "plain": plain,
+        **({"searched": AutoRegressor("low", ["trees"], cv=2)} if automatic else {}),
+    }
     here = compare_strategies(*table(), arms, outer_cv=folds, random_state=0)
     at_work, most, run = [], [], _run._run_fold
 
