@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 
 from mvenet import MVERegressor, metrics
+from mvenet._columns.cells import split_target
 from mvenet.table import TableEncoder, read
-from mvenet.table._columns import split_target
 
 
 def synthetic(n: int = 6000, k: int = 300) -> pl.DataFrame:

@@ -37,12 +37,12 @@ from mvenet import (  # noqa: E402
     report,
     workflow,
 )
+from mvenet._columns.cells import split_target  # noqa: E402
 from mvenet._training import fleet  # noqa: E402
 from mvenet._utils import wording  # noqa: E402
 from mvenet.cli import _demo, _doctor  # noqa: E402
 from mvenet.cli._commands import app  # noqa: E402
 from mvenet.table import TableEncoder, _files, read  # noqa: E402
-from mvenet.table._columns import split_target  # noqa: E402
 
 COMMANDS = ("fit", "predict", "evaluate", "check", "compare", "export", "info", "doctor", "demo")
 SMALL = ("--no-search", "--members", "1")

@@ -26,6 +26,7 @@ ORDER = (
     ("_models",),
     ("recipes",),
     ("_training",),
+    ("_columns",),
     ("_automatic",),
     ("_estimators",),
     ("metrics",),
@@ -35,7 +36,7 @@ ORDER = (
     ("cli",),
     ("",),  # mvenet itself, which imports its names when they are asked for
 )
-EDGES = {"table", "torch", "datasets"}  # beside others, but with libraries of their own
+EDGES = {"_columns", "table", "torch", "datasets"}  # beside others, but with libraries of their own
 LEVELS = {name: level for level, names in enumerate(ORDER) for name in names}
 OPTIONAL = {"matplotlib", "torch", "click", "jinja2", "pandas", "rich", "polars", "skops", "onnx",
             "onnxruntime", "dask", "distributed", "pyarrow", "skorch", "safetensors",

@@ -7,8 +7,8 @@ import pytest
 
 pl = pytest.importorskip("polars")
 
+from mvenet._columns.profile import drifts, outside  # noqa: E402
 from mvenet.table import TableEncoder  # noqa: E402
-from mvenet.table._profile import drifts, outside  # noqa: E402
 from mvenet.workflow import _evaluation  # noqa: E402
 
 

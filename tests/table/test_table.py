@@ -27,11 +27,11 @@ from mvenet import (  # noqa: E402
     MVERegressor,
     _engine,
 )
+from mvenet._columns.cells import Column, split_target, without  # noqa: E402
+from mvenet._columns.profile import drifts  # noqa: E402
 from mvenet.persistence import load, save  # noqa: E402
-from mvenet.table import TableEncoder, _columns, _files, _writing, read  # noqa: E402
-from mvenet.table._columns import split_target, without  # noqa: E402
+from mvenet.table import TableEncoder, _files, _writing, read  # noqa: E402
 from mvenet.table._files import chunks  # noqa: E402
-from mvenet.table._profile import drifts  # noqa: E402
 
 PLAIN = "a,b,c\n1,2.5,x\n3,4.5,y\n"
 TEXTS = {"a": ["1", "3"], "b": ["2.5", "4.5"], "c": ["x", "y"]}
@@ -757,7 +757,7 @@ def test_months_and_times_of_day():
     assert moments("2020-01", "2020-03", "2021-02")[2] == dt.datetime(2021, 2, 1)
     frame = pl.DataFrame({"x": ["12:30", "00:00", "18:00"]})
     encoder = TableEncoder().fit(frame)
-    assert encoder.columns_["x"] == _columns.Column("date", "time of day")
+    assert encoder.columns_["x"] == Column("date", "time of day")
     assert list(encoder.get_feature_names_out()) == ["x", "x_day_sin", "x_day_cos"]
     made = encoder.transform(frame)
     assert made[2] == pytest.approx([0.75, -1, 0], abs=1e-12)
@@ -767,7 +767,7 @@ def test_months_and_times_of_day():
 def test_times_of_day_before_and_after_noon(mark):
     frame = pl.DataFrame({"x": ["12:30" + mark, "1:05 am", "6:00" + mark, None]})
     encoder = TableEncoder().fit(frame)
-    assert encoder.columns_["x"] == _columns.Column("date", "time of day, 1 missing")
+    assert encoder.columns_["x"] == Column("date", "time of day, 1 missing")
     expected = [12.5 / 24, 65 / 1440, 0.75]
     assert encoder.transform(frame)[:3, 0] == pytest.approx(expected, abs=1e-12)
     assert kind("1:05:07 PM", "12:30:00 am", "6:00:59" + mark) == ("date", "time of day")

@@ -15,11 +15,11 @@ pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 
 from mvenet import AutoRegressor, MVERegressor, metrics, workflow  # noqa: E402
+from mvenet._columns.cells import split_target  # noqa: E402
 from mvenet._utils import wording  # noqa: E402
 from mvenet.distributions import Normal, NormalMixture, WithAtoms  # noqa: E402
 from mvenet.predictive import predictive_distribution  # noqa: E402
 from mvenet.table import TableEncoder  # noqa: E402
-from mvenet.table._columns import split_target  # noqa: E402
 from mvenet.workflow import _serving, evaluate, fit_table, judge, predict_file, predictions  # noqa: E402
 
 QUICK = {"epochs": 5, "warmup_epochs": 5}

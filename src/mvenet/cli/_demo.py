@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from mvenet import datasets, metrics
+from mvenet._columns.cells import split_target
 from mvenet._estimators.auto import AutoRegressor
 from mvenet._estimators.base import DistributionRegressor, fit_together
 from mvenet._estimators.regressor import MVERegressor
 from mvenet._utils import atomic
 from mvenet.distributions import Normal
 from mvenet.table import TableEncoder, read
-from mvenet.table._columns import split_target
 
 # The sine has ten periods: it takes a deeper network and many steps to find them.
 SINE: dict[str, Any] = {

@@ -114,8 +114,8 @@ def fit(
 ) -> None:
     """Fit a model to a table, check it on rows held out, and save it."""
     from mvenet import persistence, table
+    from mvenet._columns.cells import split_target, without
     from mvenet._training import distributed
-    from mvenet.table._columns import split_target, without
 
     if holdout != holdout:  # which click finds in every range
         raise click.BadParameter("it must be from 0 to 0.9", param_hint="'--holdout'")
@@ -195,8 +195,8 @@ def compare(
 ) -> None:
     """Compare the three training strategies, each with equal and with separate penalties."""
     from mvenet import recipes, table
+    from mvenet._columns.cells import split_target
     from mvenet._training import distributed
-    from mvenet.table._columns import split_target
 
     silent = quiet or as_json
     with progress_bar(f"reading {data.name}", silent) as bar:

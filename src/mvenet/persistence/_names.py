@@ -42,7 +42,7 @@ PLAIN = {
     "CalibratedRegressor": ("mvenet._models.conformal", "Conformal"),
     "MVERegressor": ("mvenet._models.predictor", "Predictor"),
     "MVERegressorCV": ("mvenet._models.predictor", "Predictor"),
-    "TableEncoder": ("mvenet.table._encoding", "Encoding"),
+    "TableEncoder": ("mvenet._columns.encoding", "Encoding"),
 }
 # Format 1 wrote the modules of its time.
 FORMER = {

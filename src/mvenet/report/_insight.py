@@ -13,8 +13,8 @@ from scipy import stats
 from sklearn.pipeline import Pipeline
 
 from mvenet import metrics
+from mvenet._columns.cells import given_cells
 from mvenet.predictive import predictive_distribution
-from mvenet.table._columns import given_cells
 
 Array = NDArray[np.float64]
 MOST_ROWS, MOST_COLUMNS, MOST_CURVES = 400, 40, 6

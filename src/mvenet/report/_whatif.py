@@ -11,10 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from mvenet._columns.cells import given_cells
 from mvenet.predictive import predictive_distribution
 from mvenet.report._embedded import embedded, stand_in
 from mvenet.table import TableEncoder
-from mvenet.table._columns import given_cells
 
 Array = NDArray[np.float64]
 MOST_CONTROLS = 10

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from mvenet.table._files import read
 
 if TYPE_CHECKING:
-    from mvenet.table._encoder import TableEncoder
+    from mvenet._columns.encoder import TableEncoder
 
 __all__ = ["TableEncoder", "read"]
 
@@ -13,7 +13,7 @@ __all__ = ["TableEncoder", "read"]
 def __getattr__(name: str) -> Any:
     """Import the encoder when it is asked for: who only predicts needs no scikit-learn."""
     if name == "TableEncoder":
-        from mvenet.table._encoder import TableEncoder
+        from mvenet._columns.encoder import TableEncoder
 
         return TableEncoder
     raise AttributeError(f"module 'mvenet.table' has no attribute {name!r}")

@@ -24,17 +24,11 @@ import polars as pl
 from numpy.typing import NDArray
 from polars.selectors import by_name
 
+from mvenet._columns.marks import DECIMAL_COMMA, MISSING
 from mvenet._utils.wording import no_file
 from mvenet.table._ahead import made_ahead
 from mvenet.table._lines import all_whole, plain_rows
-from mvenet.table._sniffing import (
-    DECIMAL_COMMA,
-    DECIMAL_POINT,
-    MISSING,
-    Format,
-    any_cell_size,
-    sniff,
-)
+from mvenet.table._sniffing import DECIMAL_POINT, Format, any_cell_size, sniff
 
 BLOCK = 4 << 20  # bytes of a text file that are in memory at a time
 CHUNK_ROWS, CHUNK_CELLS = 200_000, 2_000_000  # the same for Parquet and Arrow

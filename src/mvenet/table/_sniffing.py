@@ -14,12 +14,9 @@ from itertools import islice
 
 import numpy as np
 
-# What means missing, and what only may, and is asked about.
-MISSING = ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND",
-           "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")  # fmt: skip
-PERHAPS_MISSING = ("?", "-", "–", ".")
+from mvenet._columns.marks import DECIMAL_COMMA, MISSING, PERHAPS_MISSING
+
 SEPARATORS = (",", ";", "\t", "|")
-DECIMAL_COMMA = re.compile(r"\s*([-+]?\d*),(\d+(?:[eE][-+]?\d+)?)\s*")
 DECIMAL_POINT = re.compile(r"\s*[-+]?\d*\.\d+([eE][-+]?\d+)?\s*")
 _NUMBER = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*")
 _ROWS = 1000  # looked at

@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 from polars.selectors import by_name
 
-from mvenet.table import _columns as columns
-from mvenet.table import _dates as dates
+from mvenet._columns import cells as columns
+from mvenet._columns import dates
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]

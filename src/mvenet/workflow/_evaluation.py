@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvenet import metrics
+from mvenet._columns.cells import split_target
+from mvenet._columns.profile import Chance, Drift, drifts
 from mvenet._models.conformal import Conformal
 from mvenet._utils.wording import verdict
 from mvenet.distributions import Distribution, WithAtoms
 from mvenet.predictive import predictive_distribution
-from mvenet.table._columns import split_target
-from mvenet.table._profile import Chance, Drift, drifts
 from mvenet.workflow._serving import after_encoder, target_of
 
 if TYPE_CHECKING:

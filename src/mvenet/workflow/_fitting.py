@@ -18,6 +18,8 @@ from sklearn.pipeline import Pipeline
 
 from mvenet import metrics
 from mvenet._automatic import detection
+from mvenet._columns.cells import split_target, texts
+from mvenet._columns.encoder import fit_to_rows
 from mvenet._estimators.auto import AutoRegressor
 from mvenet._estimators.base import TrainedRegressor, fit_until_stopped, workload
 from mvenet._estimators.calibration import FOLDS, CalibratedRegressor
@@ -28,8 +30,6 @@ from mvenet._training.plan import Stop, Workload
 from mvenet.distributions import Distribution
 from mvenet.predictive import left_out
 from mvenet.table import TableEncoder
-from mvenet.table._columns import split_target, texts
-from mvenet.table._encoder import fit_to_rows
 from mvenet.workflow._belonging import Belonging, promise_of
 from mvenet.workflow._evaluation import Evaluation, evaluated, judge
 

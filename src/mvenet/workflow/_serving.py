@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 import polars as pl
 from numpy.typing import NDArray
 
+from mvenet._columns.cells import with_numbers
+from mvenet._columns.profile import outside
 from mvenet._models.conformal import Conformal
 from mvenet._models.predictor import PredictsDistribution
 from mvenet._utils.wording import percent
 from mvenet.predictive import predictive_distribution
 from mvenet.table._ahead import ahead
-from mvenet.table._columns import with_numbers
 from mvenet.table._files import COLUMNAR, Part, chunks
-from mvenet.table._profile import outside
 from mvenet.table._writing import write, write_columnar
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
-    from mvenet.table._encoding import Encoding
+    from mvenet._columns.encoding import Encoding
     from mvenet.table._files import Progress
 
     Model: TypeAlias = Pipeline | tuple[Encoding, PredictsDistribution]

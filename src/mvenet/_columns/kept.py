@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mvenet._columns.dates import CYCLES
+from mvenet._columns.levels import Levels
 from mvenet._models.checks import require, shape_of
-from mvenet.table._dates import CYCLES
-from mvenet.table._levels import Levels
 
 if TYPE_CHECKING:
-    from mvenet.table._encoding import Encoding
+    from mvenet._columns.encoding import Encoding
 
 KINDS = ("number", "truth", "date", "category", "dropped")
 _FORM = re.compile(r"(%([YymdBHMSIpz]|\.f)|[-/.: ]){0,30}")

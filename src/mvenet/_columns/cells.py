@@ -13,8 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 from polars.selectors import by_name
 
-from mvenet.table import _dates
-from mvenet.table._sniffing import DECIMAL_COMMA, MISSING
+from mvenet._columns import dates as _dates
+from mvenet._columns.marks import DECIMAL_COMMA, MISSING
 
 Array = NDArray[np.float64]
 # What 1 and 0 are called, in any case; a letter is one only beside the other of its pair.

@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mvenet.table import _columns as columns
-from mvenet.table._columns import Column
-from mvenet.table._dates import Dates
-from mvenet.table._kept import check_kept
-from mvenet.table._levels import Levels
+from mvenet._columns import cells as columns
+from mvenet._columns.cells import Column
+from mvenet._columns.dates import Dates
+from mvenet._columns.kept import check_kept
+from mvenet._columns.levels import Levels
 
 Array = NDArray[np.float64]
 NUMERIC = ("number", "truth", "date")

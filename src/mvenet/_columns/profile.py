@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mvenet.table._columns import texts
-from mvenet.table._dates import day_in_words
+from mvenet._columns.cells import texts
+from mvenet._columns.dates import day_in_words
 
 if TYPE_CHECKING:
-    from mvenet.table._encoding import Encoding
-    from mvenet.table._levels import Levels
+    from mvenet._columns.encoding import Encoding
+    from mvenet._columns.levels import Levels
 
 Array = NDArray[np.float64]
 LEVELS = np.linspace(0, 1, 21)

@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.impute import SimpleImputer
 from sklearn.utils.validation import check_is_fitted
 
-from mvenet.table import _columns as columns
-from mvenet.table._columns import Column
-from mvenet.table._encoding import Array, Encoding
-from mvenet.table._levels import Levels, by_target, frequent
-from mvenet.table._profile import profile
+from mvenet._columns import cells as columns
+from mvenet._columns.cells import Column
+from mvenet._columns.encoding import Array, Encoding
+from mvenet._columns.levels import Levels, by_target, frequent
+from mvenet._columns.profile import profile
 
 
 class TableEncoder(Encoding, TransformerMixin, BaseEstimator):
