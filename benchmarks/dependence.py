@@ -6,8 +6,8 @@
     python benchmarks/dependence.py found --data FOLDER       # on tables whose rows depend
 
 ``FOLDER`` holds ``grouped/``, ``timed/``, ``mixed/`` and ``tables/`` with CSV files, target last
-(but weather's, which is named). Every line is printed when it is known. docs/dependence.md has the
-outcome.
+(but weather's, which is named). Every line is printed when it is known. The outcome is in
+docs/guides/groups-and-time.md.
 """
 
 from __future__ import annotations

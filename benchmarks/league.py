@@ -6,7 +6,7 @@
     python benchmarks/league.py run --methods "TabPFN v2" CatBoost --tables yacht --folds 0 1
     python benchmarks/league.py run --methods "mvenet before" --python CLONE/.venv/bin/python
     python benchmarks/league.py status                        how much of it is measured
-    python benchmarks/league.py page                          into docs/league.md and README.md
+    python benchmarks/league.py page                          into docs/compare and README.md
 
 Tables are files NAME.csv, header first and target last, in the folders that MVENET_DATA and
 MVENET_TABLES name (league_tables.py); contestants are described in league_methods.py, their
@@ -282,7 +282,7 @@ def fetch(given: argparse.Namespace) -> int:
 
 def page(given: argparse.Namespace) -> int:
     """Write the page, the picture and the short table from the raw files."""
-    league_page.write(given.results, HERE.parent / "docs", HERE.parent / "README.md")
+    league_page.write(given.results, HERE.parent / "docs" / "compare", HERE.parent / "README.md")
     return 0
 
 
@@ -314,7 +314,7 @@ def main() -> int:
     fetching.add_argument("folder", type=Path, help="for NAME.csv")
     fetching.add_argument("--tables", nargs="+", default=tables, choices=tables, metavar="TABLE")
     fetching.set_defaults(do=fetch)
-    writing = commands.add_parser("page", help="write docs/league.md from the raw files")
+    writing = commands.add_parser("page", help="write docs/compare/league.md from the raw files")
     writing.add_argument("--results", type=Path, default=RESULTS, help="folder of METHOD.csv")
     writing.set_defaults(do=page)
     making = commands.add_parser("install", help="make the peers' environments")

@@ -1,4 +1,4 @@
-"""Turn league/*.csv into docs/league.md, its picture, and the short table of the README.
+"""Turn league/*.csv into docs/compare/league.md, its picture, and the short table of the README.
 
 A table's figures are means over the folds that all contestants of its row have. We are compared
 with each peer on the folds that both have, paired. Where we lose stands first.

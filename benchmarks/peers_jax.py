@@ -1,6 +1,6 @@
 """JAX's time per network and gradient step on the paper's network.
 
-The joint stage of docs/architecture.md: two perceptrons 13 → 40 → 20 → 1 with ELU, one for the mean
+Joint stage of docs/develop/architecture.md: two perceptrons 13 → 40 → 20 → 1, ELU, one for the mean
 and one for the log-variance, 455 rows in batches of 32 (the last of an epoch has 7 and counts as a
 step), float32, with drawing the permutations and gathering the rows inside the measured time, and
 compilation (seconds) outside it. Run in an environment of its own (benchmarks/requirements.txt)::
@@ -110,7 +110,7 @@ def sum_of_squares(layers: Parameters) -> Array:
 
 
 def objective(parameters: Parameters, reg: Array, x: Array, y: Array, paired: bool) -> Array:
-    """Evaluate J of docs/architecture.md for one network."""
+    """Evaluate J of docs/develop/architecture.md for one network."""
 
     def both(function: Callable[[Parameters], Array]) -> Any:
         return jax.vmap(function)(parameters) if paired else map(function, parameters)

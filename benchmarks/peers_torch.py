@@ -1,6 +1,6 @@
 """PyTorch's time per network and gradient step on the paper's network.
 
-The joint stage of docs/architecture.md: two perceptrons 13 → 40 → 20 → 1 with ELU, one for the mean
+Joint stage of docs/develop/architecture.md: two perceptrons 13 → 40 → 20 → 1, ELU, one for the mean
 and one for the log-variance, 455 rows in batches of 32 (the last of an epoch has 7 and counts as a
 step), float32, with drawing the permutations and gathering the rows inside the measured time.
 Run in an environment of its own (benchmarks/requirements.txt)::
@@ -213,7 +213,7 @@ def stacked(n_networks: int, threads: int, seconds: float) -> float:
 def objective(
     parameters: list[Tensor], reg: Tensor, X: Tensor, y: Tensor, penalised: bool = True
 ) -> Tensor:
-    """Evaluate J of docs/architecture.md for one network, as literally as it can be written."""
+    """Evaluate J of docs/develop/architecture.md for one network, as literally as can be."""
     outputs = []
     for p in (parameters[:6], parameters[6:]):
         h = nn.functional.elu(X @ p[0] + p[1])

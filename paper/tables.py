@@ -168,7 +168,7 @@ def beyond(results: pd.DataFrame, folder: Path) -> list[str]:
         "log-likelihood, fold by fold. Seconds beside whatever else the machine had to do: "
         "`make bench-search` times a fit by itself. The default is that of commit 31a0c5e, close "
         "to `MVERegressorCV()` of today: the networks of all folds, and one factor on their "
-        "standard deviations. [The league](../docs/league.md) has `AutoRegressor()`.",
+        "standard deviations. [The league](../docs/compare/league.md) has `AutoRegressor()`.",
     ]
 
 

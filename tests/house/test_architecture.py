@@ -1,4 +1,4 @@
-"""The shape of the house (docs/architecture.md): who may import whom, and what an import costs."""
+"""The shape of the house (docs/develop/architecture.md): who imports whom, what an import costs."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_the_map_for_contributors_is_that_of_the_house():
 
 def test_the_picture_of_the_house_is_the_house():
     """From the roof to the cellar, which is the engine."""
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "develop" / "architecture.md").read_text(encoding="utf-8")
     levels = re.findall(r"^[┌├└]─ (.*?) ─+ ", page, re.MULTILINE)[:-1]
     shown = [tuple(sorted(names.split(", "))) for names in levels]
     assert shown == [tuple(sorted(names)) for names in reversed(ORDER[:-1])]
@@ -142,7 +142,7 @@ def test_pages_agree_on_the_oldest_compilers():
     pages = [
         ROOT / "CMakeLists.txt",
         ROOT / "CONTRIBUTING.md",
-        ROOT / "docs" / "troubleshooting.md",
+        ROOT / "docs" / "guides" / "troubleshooting.md",
     ]
     found = [
         re.findall(r"\b(GCC|Clang) (\d+)", page.read_text(encoding="utf-8"))[:2] for page in pages

@@ -14,7 +14,7 @@ from processes import python, script
 import mvenet
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [page.name for page in PAGES]
 OF_THEIR_OWN = ("README.md", "cluster.md")  # a process: as a newcomer starts, as a cluster needs
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "mvenet"
 # Without what is made from docstrings, and what tells the settings of other libraries.
 OTHERS = ("api.md", "api-torch.md", "league.md")
-DOCS = sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in OTHERS)
+DOCS = sorted(path for path in (ROOT / "docs").rglob("*.md") if path.name not in OTHERS)
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
 MODULES = [
     name for name in mvenet._MODULES if name != "torch" or importlib.util.find_spec("skorch")
@@ -126,7 +126,7 @@ def test_files_of_the_repository(page):
 
 
 def test_what_the_pictures_name_exists():
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "develop" / "architecture.md").read_text(encoding="utf-8")
     text = "\n".join(re.findall(r"```text\n(.*?)```", page, re.DOTALL))
     named = re.findall(r"(_[a-z]+(?:/[a-z_]+)+)\.(\w+)", text)
     assert len(named) > 10
