@@ -16,10 +16,10 @@ from mvenet import AutoRegressor
 )
 def test_folds_that_overlap_or_leave_rows_in(cv):
     model = AutoRegressor(candidates=["linear"], cv=cv, random_state=0).fit(X[:90], Y[:90])
-    left = np.zeros(90, dtype=bool)
+    held_out = np.zeros(90, dtype=bool)
     for _, test in cv.split(X[:90]):
-        left[test] = True
-    assert_array_equal(np.isnan(model.oof_mean_), ~left)
+        held_out[test] = True
+    assert_array_equal(np.isnan(model.oof_mean_), ~held_out)
     assert np.isfinite(model.predict(NEW)).all()
 
 

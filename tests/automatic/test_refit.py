@@ -18,9 +18,9 @@ def test_what_the_model_knows_more_than_the_folds_networks_is_measured():
     own = 0.4 * rng.normal(size=(4, n))  # differs from start to start
     rows = np.arange(n)
     folds = [(rows[rows % 5 != f], rows[rows % 5 == f]) for f in range(5)]
-    left = OutOfFold(Table(np.zeros((n, 1)), y, None, rows), folds, log=False)
+    held_out = OutOfFold(Table(np.zeros((n, 1)), y, None, rows), folds, log=False)
     growth = np.log(5 / 4) / np.log(4 / 3)
-    curve = refit._LearningCurve(left, {}, growth)
+    curve = refit._LearningCurve(held_out, {}, growth)
     gain = curve._gain(common + own[0], common + more + own[2:], np.full(n, 3.0), 1.0)
     first, further = 1 + 0.36 + 0.16, 1 + 0.36 + 0.25 + 0.16
     assert_allclose(gain.known, np.sqrt(first / further) ** growth, rtol=0.01)

@@ -166,10 +166,10 @@ def test_folds_of_the_learning_curve_leave_out_whole_groups_too():
 
 def test_a_standard_error_counts_groups_and_not_their_rows():
     rows = table()
-    left = OutOfFold(rows, folds_of_table("cv", 3, rows, 0), log=False)
+    held_out = OutOfFold(rows, folds_of_table("cv", 3, rows, 0), log=False)
     of_groups = np.random.default_rng(1).normal(size=K)
     expected = of_groups.std() / np.sqrt(K)
-    assert_allclose(left.standard_error(of_groups[GROUPS]), expected, rtol=1e-9)
+    assert_allclose(held_out.standard_error(of_groups[GROUPS]), expected, rtol=1e-9)
 
 
 def test_a_mean_that_runs_away_on_the_log_scale_is_bounded_on_rows_left_out_too():

@@ -102,8 +102,8 @@ def test_the_last_rows_stop_a_training_early():
 
 def test_a_column_that_runs_with_time_is_followed_as_far_as_rows_left_out_were():
     rows = table()
-    left = OutOfFold(rows, folds_of_table("cv", 5, rows, 0), log=False)
-    below, above = left.beyond
+    held_out = OutOfFold(rows, folds_of_table("cv", 5, rows, 0), log=False)
+    below, above = held_out.beyond
     assert above[1] == N // 8
     assert below[1] == 0
     model = AutoRegressor("low", ["linear"], random_state=0).fit(X, Y, time=DAYS)

@@ -21,7 +21,7 @@ from mvenet import AutoRegressor, MVERegressor, metrics, report, workflow  # noq
 from mvenet._utils import wording  # noqa: E402
 from mvenet.distributions import Normal  # noqa: E402
 from mvenet.report import _findings as findings  # noqa: E402
-from mvenet.workflow import fit_table, judge  # noqa: E402
+from mvenet.workflow import evaluate_predictions, fit_table  # noqa: E402
 
 SCRIPT = "<script>alert(1)</script>"
 NASTY = '"><img src=x onerror=alert(2)>'
@@ -226,14 +226,16 @@ def test_odd_rows_are_named_as_in_the_file(fitted):
     y[[10, 60]] = [-5, 9]
     dist = Normal(np.zeros(100), np.ones(100))
     assert findings.odd_rows(y, dist).tolist() == [60, 10]
-    e = judge(y, dist, np.arange(100) * 3 + 1000)
+    e = evaluate_predictions(y, dist, np.arange(100) * 3 + 1000)
     page = Text(report.render(fitted.model, e, source="new.csv"))
     rows = page.table("row")[1:]
     assert [row[0] for row in rows] == ["1,181", "1,031"]
     assert [row[1] for row in rows] == ["9", "-5"]
     assert "2 of 100 rows lie beyond" in page.text and "as they are in new.csv" in page.text
     y[:50] = 9
-    page = Text(report.render(fitted.model, judge(y, dist, np.arange(100)), source="new.csv"))
+    page = Text(
+        report.render(fitted.model, evaluate_predictions(y, dist, np.arange(100)), source="new.csv")
+    )
     assert len(page.table("row")) == 21 and "The 20 farthest" in page.text
 
 
@@ -242,7 +244,7 @@ def test_verdicts_in_words(fitted):
     y = rng.normal(size=400)
     for std, words in ((0.5, "too sure of itself"), (1.0, "as claimed"), (3.0, "wider than they")):
         dist = Normal(np.zeros(400), np.full(400, std))
-        page = report.render(fitted.model, judge(y, dist, np.arange(400)))
+        page = report.render(fitted.model, evaluate_predictions(y, dist, np.arange(400)))
         text = re.sub(r"\s+", " ", Text(page).text)
         assert words in text.partition("Can the intervals")[2].partition("claims")[0]
         assert "hardly better than guessing" in text

@@ -296,7 +296,9 @@ def test_the_report_takes_its_predictions():
 
     model = TorchMVERegressor(net, n_members=2, **QUICK).fit(X, Y)
     new, y = data(80, seed=1)
-    page = report.render(model, workflow.judge(y, model.predict_dist(new), np.arange(80)))
+    page = report.render(
+        model, workflow.evaluate_predictions(y, model.predict_dist(new), np.arange(80))
+    )
     assert "80</b><span>rows checked" in page and "2 networks; penalties 0.0001" in page
     assert "What was done to the columns" not in page
 

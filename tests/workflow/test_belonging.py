@@ -65,7 +65,7 @@ def test_the_horizon_is_what_is_held_out():
 def test_later_rows_of_new_groups_are_judged_by_folds():
     found = fitted(group="patient", time="visit")
     assert not len(found.test)
-    assert len(found.judged) == len(found.evaluation.y) < len(FRAME)
+    assert len(found.evaluated_rows) == len(found.evaluation.y) < len(FRAME)
     assert found.promise.endswith("of new values of patient")
 
 

@@ -20,7 +20,14 @@ from mvenet._utils import wording  # noqa: E402
 from mvenet.distributions import Normal, NormalMixture, WithAtoms  # noqa: E402
 from mvenet.predictive import predictive_distribution  # noqa: E402
 from mvenet.table import TableEncoder  # noqa: E402
-from mvenet.workflow import _serving, evaluate, fit_table, judge, predict_file, predictions  # noqa: E402
+from mvenet.workflow import (  # noqa: E402
+    _serving,
+    evaluate,
+    evaluate_predictions,
+    fit_table,
+    predict_file,
+    predictions,
+)
 
 QUICK = {"epochs": 5, "warmup_epochs": 5}
 
@@ -102,7 +109,7 @@ def test_a_log_scale_keeps_every_quantile_above_zero(monkeypatch):
 def test_scores_and_coverage():
     rng = np.random.default_rng(0)
     y, dist = rng.normal(size=50), Normal(rng.normal(size=50) / 3, np.full(50, 1.2))
-    e = judge(y, dist, np.arange(50))
+    e = evaluate_predictions(y, dist, np.arange(50))
     assert (
         e.scores["rmse"]
         == metrics.rmse(y, dist)
@@ -115,7 +122,9 @@ def test_scores_and_coverage():
     low, high = dist.interval(0.9).T
     assert e.coverage[0.9] == np.mean((low <= y) & (y <= high))
     assert list(e.coverage) == [0.5, 0.8, 0.9, 0.95, 0.99]
-    assert math.isnan(judge(np.ones(3), Normal(np.ones(3), np.ones(3)), np.arange(3)).scores["r2"])
+    assert math.isnan(
+        evaluate_predictions(np.ones(3), Normal(np.ones(3), np.ones(3)), np.arange(3)).scores["r2"]
+    )
 
 
 def test_the_same_seed_gives_the_same_model(fitted):
@@ -334,12 +343,15 @@ def test_intervals_that_end_at_atoms_are_not_too_wide_for_it():
     ends = [-np.inf, 0.5, 1.5, 2.5, np.inf]
     dist = WithAtoms(smooth, [0.0, 1.0, 2.0, 3.0], np.column_stack([ends[:-1], ends[1:]]), 1.0)
     y = dist.sample(random_state=0)[0]
-    found = judge(y, dist, np.arange(n))
+    found = evaluate_predictions(y, dist, np.arange(n))
     assert found.coverage[0.5] > 0.6 and found.expected(0.5) == pytest.approx(
         found.coverage[0.5], abs=0.05
     )
     assert {found.verdict(level)[0] for level in found.coverage} == {"as claimed"}
-    assert judge(np.round(smooth.mean), dist, np.arange(n)).verdict(0.5)[0] == "too wide"
-    assert judge(y + 9, dist, np.arange(n)).verdict(0.9)[0] == "too narrow"
-    plain = judge(y, smooth, np.arange(n))
+    assert (
+        evaluate_predictions(np.round(smooth.mean), dist, np.arange(n)).verdict(0.5)[0]
+        == "too wide"
+    )
+    assert evaluate_predictions(y + 9, dist, np.arange(n)).verdict(0.9)[0] == "too narrow"
+    plain = evaluate_predictions(y, smooth, np.arange(n))
     assert plain.expected(0.9) == 0.9

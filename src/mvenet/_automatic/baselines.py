@@ -57,12 +57,12 @@ def chosen(candidates: Any, n: int, columns: int) -> tuple[Any, ...]:
     return given
 
 
-def judged(
-    means: Sequence[Any], left: OutOfFold, folds: Folds, entropy: Any, threads: int
+def candidates(
+    means: Sequence[Any], held_out: OutOfFold, folds: Folds, entropy: Any, threads: int
 ) -> list[Candidate]:
     """Fit each mean without each fold: candidates with out-of-fold predictions."""
     seeds = [fleet.derived_seed(entropy, 1, 0, 0, number) % 2**32 for number in range(len(means))]
-    return [_judged(m, left, folds, s, threads) for m, s in zip(means, seeds, strict=True)]
+    return [_candidate(m, held_out, folds, s, threads) for m, s in zip(means, seeds, strict=True)]
 
 
 def expected_seconds(means: Sequence[Any], table: Table, folds: Folds, threads: int) -> float:
@@ -91,8 +91,8 @@ def _tree_work(n: int) -> float:
     return _tree_count(n) * rows * float(np.log2(rows + 1))
 
 
-def _judged(mean: Any, left: OutOfFold, folds: Folds, seed: int, threads: int) -> Candidate:
-    table, name = left.table, mean if isinstance(mean, str) else type(mean).__name__
+def _candidate(mean: Any, held_out: OutOfFold, folds: Folds, seed: int, threads: int) -> Candidate:
+    table, name = held_out.table, mean if isinstance(mean, str) else type(mean).__name__
     fit = FITS.get(name) or _given(mean)
 
     def fitted(rows: fleet.Rows) -> Any:
@@ -101,11 +101,11 @@ def _judged(mean: Any, left: OutOfFold, folds: Folds, seed: int, threads: int) -
 
     def of_fold(train: fleet.Rows, test: fleet.Rows) -> tuple[Array, Array | None]:
         model = fitted(train)
-        predicted = left.bounded(_checked(name, model.predict(table.X[test]), len(test)))
+        predicted = held_out.bounded(_checked(name, model.predict(table.X[test]), len(test)))
         if isinstance(model, Forest):
-            return predicted, left.bounded(model.thinned(TREE_VALUES).values(table.X[test]))
+            return predicted, held_out.bounded(model.thinned(TREE_VALUES).values(table.X[test]))
         if isinstance(model, GivenRegressor) and model.has_density:
-            return predicted, left.bounded(_quantiles(name, model, table.X[test]))
+            return predicted, held_out.bounded(_quantiles(name, model, table.X[test]))
         return predicted, None
 
     def refit() -> Mean:
@@ -116,9 +116,9 @@ def _judged(mean: Any, left: OutOfFold, folds: Folds, seed: int, threads: int) -
     jobs = (delayed(of_fold)(train, test) for train, test in folds)
     with threadpool_limits(1):  # sums in one order, whatever the threads
         means, values = zip(*Parallel(n_jobs=threads, prefer="threads")(jobs), strict=True)
-    predicted = left.average(means)
-    named = None if values[0] is None else left.of_last(values)
-    return Candidate(name, predicted, left.rmse(predicted), refit=refit, values=named)
+    predicted = held_out.average(means)
+    named = None if values[0] is None else held_out.of_last(values)
+    return Candidate(name, predicted, held_out.rmse(predicted), refit=refit, values=named)
 
 
 def _checked(name: str, predicted: Any, n: int) -> Array:

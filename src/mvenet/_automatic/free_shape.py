@@ -213,7 +213,7 @@ class _Components:
 
 
 def fit(
-    left: OutOfFold,
+    held_out: OutOfFold,
     noises: Sequence[Candidate],
     naming: Sequence[Candidate],
     entropy: Any,
@@ -227,17 +227,17 @@ def fit(
     all rows, as a share of that out of fold.
     """
     rng = np.random.default_rng(fleet.derived_seed(entropy, 3, 0, 0))
-    few = np.sort(rng.permutation(len(left.rows))[:MOST_ROWS_SHAPED])
-    rows = left.rows[few]
-    entries = left.table.y[rows]
-    y = np.exp(entries) if left.log else entries
+    few = np.sort(rng.permutation(len(held_out.rows))[:MOST_ROWS_SHAPED])
+    rows = held_out.rows[few]
+    entries = held_out.table.y[rows]
+    y = np.exp(entries) if held_out.log else entries
     step = resolution(y)
     cell = max(step, _FINEST * float(y.std())) or 1.0
     some = np.sort(rng.permutation(len(rows))[:ROWS_SCORED])
     alone = _Components.of(noises, rows, [], [])
     atoms = atoms_of(y, cell)
-    atoms = _worth(atoms, _Scored(left, alone, y, few, some), _start(noises, alone.groups))
-    constants = _Constants.of(entries, atoms, 0.0 if left.log else 0.5 * cell, left.log)
+    atoms = _worth(atoms, _Scored(held_out, alone, y, few, some), _start(noises, alone.groups))
+    constants = _Constants.of(entries, atoms, 0.0 if held_out.log else 0.5 * cell, held_out.log)
     atoms = _bounded(atoms, bounds, cell)
     widths = (*(_widths(entries, constants.least) for _ in naming), *constants.widths)
 
@@ -248,13 +248,13 @@ def fit(
 
     parts = parts_of(rows, widths)
     start = _start(noises, parts.groups)
-    scored = _Scored(left, parts, y, few, some)
+    scored = _Scored(held_out, parts, y, few, some)
     signal = _signal(naming, rows)
-    densities = _densities(parts, y, atoms, cell, left.log)
-    mixed = _Mixed(densities, left.weight[few], signal)
+    densities = _densities(parts, y, atoms, cell, held_out.log)
+    mixed = _Mixed(densities, held_out.weight[few], signal)
     ends = mixed.ends if scoring == "log" else np.empty(0)
     bins = np.searchsorted(ends, signal, side="right")
-    part = _parts(left, rng)[few]
+    part = _parts(held_out, rng)[few]
 
     def weights_of(used: NDArray[np.bool_]) -> Array:
         if scoring == "log":
@@ -264,17 +264,17 @@ def fit(
     # Each part of the rows judges weights that the others have made.
     other = np.stack([weights_of(part != number) for number in range(PARTS)])[part, bins]
     allowed = 0.0
-    if naming and (scoring == "crps" or _earned(mixed, other.T, start, left, few)):
+    if naming and (scoring == "crps" or _earned(mixed, other.T, start, held_out, few)):
         allowed = _allowed(other[scored.rows].T, start, scored, atoms, factor)
     chosen = (1.0 - allowed) * start + allowed * weights_of(part >= 0)
     chosen, widths = _kept(chosen, widths, int((start > 0).sum()))
     if not allowed or not any(len(some) for some in widths):
         none = tuple(some[:0] for some in widths)
         predicted = _predicted(
-            left, partial(parts_of, widths=none), start[None], None, naming, atoms
+            held_out, partial(parts_of, widths=none), start[None], None, naming, atoms
         )
         return Found(atoms, None, None, None, (), predicted, step)
-    predicted = _predicted(left, partial(parts_of, widths=widths), chosen, ends, naming, atoms)
+    predicted = _predicted(held_out, partial(parts_of, widths=widths), chosen, ends, naming, atoms)
     return Found(atoms, widths, ends, chosen, constants.values, predicted, step)
 
 
@@ -285,24 +285,24 @@ def _signal(naming: Sequence[Candidate], rows: NDArray[np.int64]) -> Array:
     return spread(naming[0].values[:, rows])
 
 
-def _parts(left: OutOfFold, rng: np.random.Generator) -> NDArray[np.int64]:
+def _parts(held_out: OutOfFold, rng: np.random.Generator) -> NDArray[np.int64]:
     """Number of the part of each row left out; rows of one group are in one part."""
-    tied = left.table.dependence
+    tied = held_out.table.dependence
     if tied is None or tied.groups is None:
-        return rng.permutation(len(left.rows)) % PARTS
-    names, numbers = np.unique(tied.groups[left.rows], return_inverse=True)
+        return rng.permutation(len(held_out.rows)) % PARTS
+    names, numbers = np.unique(tied.groups[held_out.rows], return_inverse=True)
     return (rng.permutation(len(names)) % PARTS)[numbers]
 
 
 def _earned(
-    mixed: _Mixed, shares: Array, start: Array, left: OutOfFold, few: NDArray[np.int64]
+    mixed: _Mixed, shares: Array, start: Array, held_out: OutOfFold, few: NDArray[np.int64]
 ) -> bool:
     """Whether the rows are likelier by two standard errors; those of a group count as one."""
     gains = mixed.gains(shares, start)
     mean = float(np.average(gains, weights=mixed.weight))
-    everywhere = np.full(len(left.rows), mean)
+    everywhere = np.full(len(held_out.rows), mean)
     everywhere[few] = gains
-    error = left.standard_error(everywhere) * len(left.rows) / len(few)
+    error = held_out.standard_error(everywhere) * len(held_out.rows) / len(few)
     return mean > BETTER_BY * error
 
 
@@ -475,16 +475,16 @@ class _Scored:
 
     def __init__(
         self,
-        left: OutOfFold,
+        held_out: OutOfFold,
         parts: _Components,
         y: Array,
         few: NDArray[np.int64],
         rows: NDArray[np.int64],
     ) -> None:
-        self.rows, self.parts, self.log = rows, parts.rows(rows), left.log
-        self.y, self.weight = y[rows], left.weight[few[rows]]
+        self.rows, self.parts, self.log = rows, parts.rows(rows), held_out.log
+        self.y, self.weight = y[rows], held_out.weight[few[rows]]
         beyond = _TAILS * float(y.std())
-        low = max(float(y.min()) - beyond, 0.0) if left.log else float(y.min()) - beyond
+        low = max(float(y.min()) - beyond, 0.0) if held_out.log else float(y.min()) - beyond
         even = np.linspace(low, float(y.max()) + beyond, 100)
         self.ends = np.unique(np.concatenate([np.quantile(y, np.linspace(0, 1, 150)), even]))
         self._middle = 0.5 * (self.ends[1:] + self.ends[:-1])
@@ -545,7 +545,7 @@ class _Scored:
 
 
 def _predicted(
-    left: OutOfFold,
+    held_out: OutOfFold,
     parts_of: Callable[[NDArray[np.int64]], _Components],
     weights: Array,
     ends: Array | None,
@@ -554,21 +554,21 @@ def _predicted(
 ) -> Prediction:
     """What the mixture predicts out of fold, some rows at a time; weights are (bins, groups)."""
     found, typical = list[Array](), list[float]()
-    for at in range(0, len(left.rows), ROWS_AT_ONCE):
-        rows = left.rows[at : at + ROWS_AT_ONCE]
+    for at in range(0, len(held_out.rows), ROWS_AT_ONCE):
+        rows = held_out.rows[at : at + ROWS_AT_ONCE]
         bins = np.zeros(len(rows), dtype=np.int64)
         if ends is not None:
             bins = np.searchsorted(ends, _signal(naming, rows), side="right")
         parts = parts_of(rows)
         own = parts.weights(weights[bins, : parts.groups].T)
         smooth: NormalMixture | LogNormalMixture
-        smooth = (LogNormalMixture if left.log else NormalMixture)(parts.means, parts.stds, own)
+        smooth = (LogNormalMixture if held_out.log else NormalMixture)(parts.means, parts.stds, own)
         dist: NormalMixture | LogNormalMixture | WithAtoms = smooth
         if atoms is not None:
             dist = WithAtoms(smooth, atoms.values, atoms.cells, atoms.resolution)
-        entries = left.table.y[rows]
-        density = dist.logpdf(np.exp(entries) if left.log else entries)
+        entries = held_out.table.y[rows]
+        density = dist.logpdf(np.exp(entries) if held_out.log else entries)
         found.append(np.array([dist.mean, dist.std, density]))
         typical.append(typical_std(smooth.logs if isinstance(smooth, LogNormalMixture) else smooth))
-    mean, std, density = (left.everywhere(part) for part in np.concatenate(found, axis=1))
+    mean, std, density = (held_out.everywhere(part) for part in np.concatenate(found, axis=1))
     return Prediction(mean, std, density, float(np.median(typical)))

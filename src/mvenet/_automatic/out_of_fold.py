@@ -181,7 +181,7 @@ class OutOfFold:
         error = (self.table.y - mean)[self.rows]
         return float(np.sqrt(np.average(error**2, weights=self.weight)))
 
-    def judged(
+    def as_candidate(
         self,
         name: str,
         trained: fleet.Fleet,

@@ -56,19 +56,19 @@ class Refit:
         return candidate.shape.times(self.factors.get(candidate, 1.0))
 
 
-def train(plan: SearchPlan, left: OutOfFold, candidates: Sequence[Candidate]) -> Fitting[Refit]:
+def train(plan: SearchPlan, held_out: OutOfFold, candidates: Sequence[Candidate]) -> Fitting[Refit]:
     """Train on all rows what has a share in the blend, and joint networks of the mixture."""
     used = [c for c in candidates if c.kind and (c.share or (c.joint and c.weight))]
     kinds = list(dict.fromkeys(c.kind.anew for c in used if c.kind))
     if not kinds:
         return Refit()
-    curve = yield plan.asked_curve(kinds, left.log)
-    gains = _LearningCurve.of(plan, left, kinds, curve).gains(candidates)
+    curve = yield plan.asked_curve(kinds, held_out.log)
+    gains = _LearningCurve.of(plan, held_out, kinds, curve).gains(candidates)
     weights = [noise.weight for noise in gains]
     random = float(np.average([gain.random for gain in gains.values()], weights=weights))
     starts = min(MOST_STARTS, int(np.ceil(random / plan.effort.left_to_chance)))
     starts = max(plan.effort.starts, starts)
-    trained = yield plan.asked_members(kinds, left.log, starts)
+    trained = yield plan.asked_members(kinds, held_out.log, starts)
     steps = sum(result.steps for result in (*curve, *trained))
     each = [trained[at : at + starts] for at in range(0, len(trained), starts)]
     # A start from which one diverged is left out for all kinds: they are averaged start by start.
@@ -123,37 +123,40 @@ class _LearningCurve:
     the folds' rows to all rows, as a multiple of the one from these fewer rows to the folds'.
     """
 
-    left: OutOfFold
+    held_out: OutOfFold
     means: Mapping[NetworkKind, Array]
     growth: float
 
     @staticmethod
     def of(
         plan: SearchPlan,
-        left: OutOfFold,
+        held_out: OutOfFold,
         kinds: Sequence[NetworkKind],
         trained: Sequence[fleet.Fleet],
     ) -> _LearningCurve:
         """From the networks that were asked for; a pair with a diverged one is left out."""
         fewer, means = plan.fewer, {}
         for number, kind in enumerate(kinds):
-            table, pair = plan.tables[left.log, kind.encoded], trained[2 * number : 2 * number + 2]
+            table, pair = (
+                plan.tables[held_out.log, kind.encoded],
+                trained[2 * number : 2 * number + 2],
+            )
             total, count = np.zeros((2, len(table.y))), np.zeros(len(table.y))
             for fold, (_, test) in enumerate(fewer):
                 if not any(member.diverged[fold] for member in pair):
                     x = np.ascontiguousarray(table.X[test])
                     both = [member.networks[[fold]].predict(x)[0][0] for member in pair]
-                    total[:, test] += left.bounded(np.array(both))
+                    total[:, test] += held_out.bounded(np.array(both))
                     count[test] += 1
             means[kind] = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-        tied = left.table.dependence
+        tied = held_out.table.dependence
         known = sum(independent(tied, train) for train, _ in plan.folds[: len(fewer)])
         less = sum(independent(tied, train) for train, _ in fewer)
-        every = independent(tied, left.table.rows) * len(fewer)
+        every = independent(tied, held_out.table.rows) * len(fewer)
         growth = np.log(every / known) / np.log(known / less) if less < known else 0.0
         if tied is not None and tied.time is not None:
             growth = 0.0  # the next stretch is as far away as those left out, whatever is known
-        return _LearningCurve(left, means, float(growth))
+        return _LearningCurve(held_out, means, float(growth))
 
     def gains(self, candidates: Sequence[Candidate]) -> dict[Candidate, Gain]:
         """For each noise of the mixture."""
@@ -169,9 +172,9 @@ class _LearningCurve:
             found[noise] = self._gain(noise.mean, fewer, std, 1.0 if noise.joint else alone)
         return found
 
-    def _gain(self, mean: Array, fewer: Array, std: Array, left_alone: float) -> Gain:
-        table = self.left.table
-        rows = self.left.rows[np.isfinite(fewer[0][self.left.rows])]
+    def _gain(self, mean: Array, fewer: Array, std: Array, averaged_over: float) -> Gain:
+        table = self.held_out.table
+        rows = self.held_out.rows[np.isfinite(fewer[0][self.held_out.rows])]
         weight = None if table.weight is None else table.weight[rows]
 
         def error(mean: Array) -> float:
@@ -184,8 +187,8 @@ class _LearningCurve:
         # The square of the error is a + b / starts, and is seen at one start and at two.
         random = 2.0 * (1.0 - (error(fewer.mean(axis=0)) / alone) ** 2)
         random = float(np.clip(random, 0.0, 1.0))
-        known = (error(mean) / (alone * _averaged(random, left_alone))) ** self.growth
-        return Gain(known, random, independent(table.dependence, rows), left_alone)
+        known = (error(mean) / (alone * _averaged(random, averaged_over))) ** self.growth
+        return Gain(known, random, independent(table.dependence, rows), averaged_over)
 
 
 def _alone(blend: Sequence[tuple[NetworkKind, float]]) -> float:

@@ -78,11 +78,11 @@ class Result:
 class _State:
     """The candidates so far: if the search is stopped, the model is made of these."""
 
-    left: OutOfFold
+    held_out: OutOfFold
     candidates: list[Candidate]
     steps: int
 
-    def judge(
+    def add(
         self,
         kinds: Sequence[NetworkKind],
         requests: Sequence[Request],
@@ -93,7 +93,7 @@ class _State:
         self.steps += sum(result.steps for result in trained)
         for kind, request, result in zip(kinds, requests, trained, strict=True):
             if not result.diverged.any():
-                found = self.left.judged(
+                candidate = self.held_out.as_candidate(
                     kind.name,
                     result,
                     request.table.X,
@@ -102,49 +102,49 @@ class _State:
                     blended=blended,
                     kind=kind,
                 )
-                self.candidates.append(found)
+                self.candidates.append(candidate)
 
 
 def search(plan: SearchPlan, threads: int) -> Fitting[Result]:
     """Train, blend, mix, and train again."""
     stop = Stop()
     trained = yield plan.rounds[0].requests
-    found, gain = stop.insisting(lambda: _on_the_better_scale(plan, trained))
-    left, candidates = found.left, found.candidates
+    state, gain = stop.insisting(lambda: _on_the_better_scale(plan, trained))
+    held_out, candidates = state.held_out, state.candidates
     with stop:
         stop.leave_if_pressed()
-        candidates += baselines.judged(plan.others, left, plan.folds, plan.entropy, threads)
-        yield from _train_tiers(plan, found)
+        candidates += baselines.candidates(plan.others, held_out, plan.folds, plan.entropy, threads)
+        yield from _train_tiers(plan, state)
     if not candidates:
         why = "Every network of the search diverged: are there outliers in X?"
         raise stop.pressed or fleet.DivergedError(why)
-    blended = left.blend(candidates)
+    blended = held_out.blend(candidates)
 
     if plan.effort.noise and not stop.pressed:
         with stop:
-            requests = plan.asked_noise(left.log, blended, left.rows, left.folds)
+            requests = plan.asked_noise(held_out.log, blended, held_out.rows, held_out.folds)
             trained = yield requests
-            found.judge(plan.effort.noise, requests, trained, blended)
+            state.add(plan.effort.noise, requests, trained, blended)
     noises = [candidate for candidate in candidates if candidate.log_std is not None]
     if not noises:
         raise fleet.DivergedError("Every network of the noise diverged: are there outliers in y?")
-    predicted = stop.insisting(lambda: left.mix(noises, plan.entropy))
+    predicted = stop.insisting(lambda: held_out.mix(noises, plan.entropy))
     again = Refit()
     if not stop.pressed:
         with stop:
-            again = yield from refit.train(plan, left, candidates)
-    free = stop.insisting(lambda: _free_shape(plan, left, candidates, again.factor))
+            again = yield from refit.train(plan, held_out, candidates)
+    free = stop.insisting(lambda: _free_shape(plan, held_out, candidates, again.factor))
     predicted = free.predicted if free else predicted
     model = stop.insisting(
-        lambda: composed(plan.piecewise, left, candidates, predicted, again, plan.unit, free)
+        lambda: composed(plan.piecewise, held_out, candidates, predicted, again, plan.unit, free)
     )
-    steps = found.steps + again.steps
+    steps = state.steps + again.steps
     predicted = predicted.times(plan.unit)
     return Result(model, candidates, predicted, steps, again.factor, gain, free, stop.pressed)
 
 
 def _free_shape(
-    plan: SearchPlan, left: OutOfFold, candidates: Sequence[Candidate], factor: float
+    plan: SearchPlan, held_out: OutOfFold, candidates: Sequence[Candidate], factor: float
 ) -> free_shape.Found | None:
     """Atoms, and what the mixture gains by values that rows may have.
 
@@ -153,18 +153,18 @@ def _free_shape(
     naming = [candidate for candidate in candidates if candidate.values is not None]
     noises = [candidate for candidate in candidates if candidate.weight]
     settings = factor, plan.scoring, plan.bounds
-    return free_shape.fit(left, noises, naming, plan.entropy, *settings)
+    return free_shape.fit(held_out, noises, naming, plan.entropy, *settings)
 
 
-def _train_tiers(plan: SearchPlan, found: _State) -> Fitting[None]:
+def _train_tiers(plan: SearchPlan, state: _State) -> Fitting[None]:
     """Train the networks of tier after tier, as long as weaker penalties help."""
     for tier in plan.effort.tiers:
         every = tier is plan.effort.means or plan.effort.eager
-        kinds = [kind for kind in tier if every or _improving(kind, found.candidates)]
+        kinds = [kind for kind in tier if every or _improving(kind, state.candidates)]
         if kinds:
-            requests = plan.asked(kinds, found.left.log)
+            requests = plan.asked(kinds, state.held_out.log)
             trained = yield requests
-            found.judge(kinds, requests, trained)
+            state.add(kinds, requests, trained)
 
 
 def _improving(kind: NetworkKind, candidates: Sequence[Candidate]) -> bool:
@@ -184,14 +184,16 @@ def _on_the_better_scale(
     plan: SearchPlan, trained: Sequence[fleet.Fleet]
 ) -> tuple[_State, float | None]:
     """The joint networks on the scale that is likelier out of fold, and by how much it is."""
-    joint, requests, found = plan.effort.joint, plan.rounds[0].requests, []
+    joint, requests, states = plan.effort.joint, plan.rounds[0].requests, []
     for number, log in enumerate(plan.scales):
         part = slice(number * len(joint), (number + 1) * len(joint))
         state = _State(OutOfFold(plan.tables[log, False], plan.folds, log), [], 0)
-        state.judge(joint, requests[part], trained[part])
-        found.append(state)
-    best, gain = better_scale([(state.left, state.candidates) for state in found], plan.entropy)
-    return replace(found[best], steps=sum(state.steps for state in found)), gain
+        state.add(joint, requests[part], trained[part])
+        states.append(state)
+    best, gain = better_scale(
+        [(state.held_out, state.candidates) for state in states], plan.entropy
+    )
+    return replace(states[best], steps=sum(state.steps for state in states)), gain
 
 
 def better_scale(
@@ -205,17 +207,17 @@ def better_scale(
         return 0, None
     if not tried[0][1]:
         return 1, np.inf
-    densities = [left.mix(candidates, entropy).log_density for left, candidates in tried]
-    left = tried[0][0]
-    gains = (densities[1] - densities[0])[left.rows]
-    gain = float(np.average(gains, weights=left.weight))
-    error = left.standard_error(gains)
+    densities = [held_out.mix(candidates, entropy).log_density for held_out, candidates in tried]
+    held_out = tried[0][0]
+    gains = (densities[1] - densities[0])[held_out.rows]
+    gain = float(np.average(gains, weights=held_out.weight))
+    error = held_out.standard_error(gains)
     return int(gain > BETTER_BY * error), gain
 
 
 def composed(
     piecewise: Piecewise,
-    left: OutOfFold,
+    held_out: OutOfFold,
     candidates: Sequence[Candidate],
     predicted: Prediction,
     again: Refit,
@@ -241,19 +243,19 @@ def composed(
                 means[key] = MeanOfNoise(numbers[key])
             else:
                 means[key] = NetworkMean(again.networks_of(candidate), candidate.encoded)
-    table = left.table
+    table = held_out.table
     seen = Range.of(table.source[table.rows], table.y[table.rows], predicted.typical_std)
-    seen = seen.reaching(*left.beyond)
+    seen = seen.reaching(*held_out.beyond)
     return Composite(
         piecewise,
         seen,
         tuple(means.values()),
         np.array([shares[key] for key in means]),
         tuple(noises),
-        left.log,
+        held_out.log,
         unit,
-        np.inf if left.log else seen.y_high - seen.y_low or np.inf,
-        **_shaped(free, candidates, means, again, left.log),
+        np.inf if held_out.log else seen.y_high - seen.y_low or np.inf,
+        **_shaped(free, candidates, means, again, held_out.log),
     )
 
 

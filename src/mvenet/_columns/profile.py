@@ -90,7 +90,7 @@ def drifts(encoder: Encoding, frame: Any) -> tuple[list[Drift], NDArray[np.bool_
         beyond |= odd
         share = float(odd.mean())
         many = share > max(0.01, 3 / len(tidy)) and chance.excludes(int(odd.sum()), ends)
-        found.append(_judged(name, moved, share, gaps, limit, many, told))
+        found.append(_change_of(name, moved, share, gaps, limit, many, told))
     return sorted(found, key=lambda drift: -max(drift.moved, abs(drift.missing))), beyond
 
 
@@ -184,7 +184,7 @@ def _levels(column: pl.Series, levels: Levels) -> tuple[float, NDArray[np.bool_]
     return moved, odd, told
 
 
-def _judged(
+def _change_of(
     name: str, moved: float, outside: float, gaps: float, limit: float, beyond: bool, told: str
 ) -> Drift:
     """In words, if more moved or is missing than the limit, or too much is beyond what was seen."""

@@ -52,7 +52,7 @@ class LeftOut:
             for fold, X in enumerate(self.X)
         ]
 
-    def judge(self, groups: list[Networks], scale: bool, scoring: str) -> Verdict:
+    def score(self, groups: list[Networks], scale: bool, scoring: str) -> Verdict:
         """Scores of groups of networks, one a fold in each, after the best factor if asked."""
         predicted = self.predict(groups)
         factor = best_factor(predicted, self.y, self.weight) if scale else 1.0

@@ -324,19 +324,21 @@ class MVERegressor(NetworkRegressor):
             self._without_diverged(trained[0])
             raise fleet.DivergedError("In every member some fold diverged: lower learning_rate.")
         best, gain = better_scale(tried, plan.entropy)
-        left, candidates = tried[best]
-        predicted = left.mix(candidates, plan.entropy)
+        held_out, candidates = tried[best]
+        predicted = held_out.mix(candidates, plan.entropy)
         for candidate in candidates:
             candidate.share = candidate.weight  # the mixture's mean, which is what is predicted
         assert plan.piecewise is not None
-        model = composed(plan.piecewise, left, candidates, predicted, Refit(), plan.unit)
+        model = composed(plan.piecewise, held_out, candidates, predicted, Refit(), plan.unit)
         predicted = predicted.times(plan.unit)
         chosen = trained[best * len(plan.encodings) : (best + 1) * len(plan.encodings)]
         self._keep(plan, chosen)
         self.n_steps_ = sum(result.steps for result in trained)
         self.oof_mean_, self.oof_std_ = predicted.mean, predicted.std
         self.oof_fold_ = fold_numbers(plan.folds, len(table.y))
-        self.summary_ = summary.sentences(candidates, predicted, table.y, log=left.log, gain=gain)
+        self.summary_ = summary.sentences(
+            candidates, predicted, table.y, log=held_out.log, gain=gain
+        )
         self.model_ = model
         lost = self._lost(sum(map(self._n_lost, chosen)), len(chosen) * self.n_members)
         return lost + self._noticed(table)
@@ -354,7 +356,7 @@ class MVERegressor(NetworkRegressor):
         """The rows left out on a scale, and the networks of each encoding as candidates."""
         first = plan.scales.index(log) * len(plan.encodings)
         requests = plan.rounds[0].requests[first : first + len(plan.encodings)]
-        left = OutOfFold(replace(requests[0].table, columns=None), plan.folds, log)
+        held_out = OutOfFold(replace(requests[0].table, columns=None), plan.folds, log)
         candidates = []
         for number, request in enumerate(requests):
             result, encoded = trained[first + number], request.table.columns is not None
@@ -363,6 +365,6 @@ class MVERegressor(NetworkRegressor):
             if len(kept.networks):
                 name = "network on pieces" if encoded else "network"
                 candidates.append(
-                    left.judged(name, kept, request.table.X, encoded=encoded, joint=True)
+                    held_out.as_candidate(name, kept, request.table.X, encoded=encoded, joint=True)
                 )
-        return left, candidates
+        return held_out, candidates

@@ -182,7 +182,7 @@ n_iter_no_change, n_jobs, random_state, verbose
             n_extra = self._extra_members()
             whole = [m for m in range(n_extra) if not added.diverged[m * k : (m + 1) * k].any()]
             groups += [added.networks[m * k : (m + 1) * k] for m in whole]
-            scale = left_out.judge(groups, self.scale, self.scoring).scale
+            scale = left_out.score(groups, self.scale, self.scoring).scale
             if self.final == "refit":
                 kept, warned = self._without_diverged(added[n_extra * k :])
             else:
@@ -225,7 +225,7 @@ n_iter_no_change, n_jobs, random_state, verbose
                 verdicts.append(Verdict(np.full(k, -np.inf), 1.0))
             else:
                 networks = [searched.networks[part]]
-                verdicts.append(left_out.judge(networks, self.scale, self.scoring))
+                verdicts.append(left_out.score(networks, self.scale, self.scoring))
         if not np.isfinite([v.score for v in verdicts]).any():
             raise fleet.DivergedError(
                 f"All {n_pairs} penalty pairs diverged: lower learning_rate (now "

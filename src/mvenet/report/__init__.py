@@ -60,7 +60,7 @@ def render(
         As made by :func:`mvenet.workflow.fit_table`, or a fitted ``MVERegressor`` or
         ``TorchMVERegressor``, which knows no names of columns.
     evaluation : Evaluation or None
-        On rows that were not trained on, such as ``workflow.judge`` returns for predictions.
+        On rows that were not trained on, as ``workflow.evaluate_predictions`` returns it.
         Without one the report tells of the training alone.
     source : str
         Name of the table.
@@ -197,7 +197,7 @@ def _evaluated(model: Any, evaluation: Evaluation, fitted: FittedTable | None) -
         "drivers": [],
     }
     if fitted is not None:
-        tidy = model[0].tidy(fitted.judged)
+        tidy = model[0].tidy(fitted.evaluated_rows)
         content["drivers"] = findings.drivers(tidy, model[0].columns_, dist.std)[:3]
         content["lines"] += _baselines(model, fitted)
     return content
@@ -211,7 +211,7 @@ def _rows(
         return None
     encoder: TableEncoder = model[0]
     if fitted is not None:
-        return encoder.tidy(fitted.judged)
+        return encoder.tidy(fitted.evaluated_rows)
     return None if frame is None else encoder.tidy(frame)[evaluation.rows]
 
 

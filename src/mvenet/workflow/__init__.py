@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mvenet.workflow._evaluation import Check, Evaluation, check, evaluate, judge
+    from mvenet.workflow._evaluation import Check, Evaluation, check, evaluate, evaluate_predictions
     from mvenet.workflow._fitting import FittedTable, fit_table, model_in_words
     from mvenet.workflow._serving import predict_file, predictions
 
@@ -14,15 +14,15 @@ __all__ = [
     "FittedTable",
     "check",
     "evaluate",
+    "evaluate_predictions",
     "fit_table",
-    "judge",
     "model_in_words",
     "predict_file",
     "predictions",
 ]
 
 _HOMES = {
-    "_evaluation": ("Check", "Evaluation", "check", "evaluate", "judge"),
+    "_evaluation": ("Check", "Evaluation", "check", "evaluate", "evaluate_predictions"),
     "_fitting": ("FittedTable", "fit_table", "model_in_words"),
     "_serving": ("predict_file", "predictions"),
 }

@@ -81,7 +81,7 @@ class Evaluation:
         )
 
 
-def judge(
+def evaluate_predictions(
     y: Array,
     dist: Distribution,
     rows: NDArray[Any],
@@ -152,7 +152,7 @@ def evaluated(
 ) -> Evaluation:
     """The same for an estimator and rows that are encoded."""
     dist = predictive_distribution(estimator, encoded)
-    return judge(y, dist, rows, without, _conformal(estimator, encoded))
+    return evaluate_predictions(y, dist, rows, without, _conformal(estimator, encoded))
 
 
 def _conformal(estimator: Any, encoded: Array) -> dict[float, Array] | None:

@@ -31,7 +31,7 @@ from mvenet.distributions import Distribution
 from mvenet.predictive import left_out
 from mvenet.table import TableEncoder
 from mvenet.workflow._belonging import Belonging, promise_of
-from mvenet.workflow._evaluation import Evaluation, evaluated, judge
+from mvenet.workflow._evaluation import Evaluation, evaluate_predictions, evaluated
 
 Array = NDArray[np.float64]
 STOPPED = "Stopped before all was tried: this is the best model so far."
@@ -69,7 +69,7 @@ class FittedTable:
     stopped: bool = False
 
     @property
-    def judged(self) -> pl.DataFrame:
+    def evaluated_rows(self) -> pl.DataFrame:
         """The rows that the evaluation is of: those held out, or those that folds left out."""
         left_out = getattr(innermost(self.networks), "oof_mean_", None)
         if len(self.test) or left_out is None:
@@ -190,7 +190,7 @@ def fit_table(
         evaluation = stop.insisting(lambda: evaluated(estimator, fresh, y[test], rows[test]))
     elif hasattr(fitted, "oof_mean_"):
         known = np.flatnonzero(np.isfinite(fitted.oof_mean_))
-        evaluation = judge(y[known], left_out(fitted, known), rows[known])
+        evaluation = evaluate_predictions(y[known], left_out(fitted, known), rows[known])
     named = X.with_columns(pl.Series(column, y))
     if evaluation is not None and y.max() > 1:
         notes += _below_zero(y, evaluation.dist, column)
