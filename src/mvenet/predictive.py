@@ -35,10 +35,11 @@ def predictive_distribution(estimator: Any, X: Any) -> Distribution:
     array([1.03])
     """
     # A pipeline's own predict knows no predict_dist and, with metadata routing, no return_std.
+    given = X
     estimator, X = unwrapped(estimator, X)
     if hasattr(estimator, "predict_dist"):
         dist: Distribution = estimator.predict_dist(X)
-        return dist
+        return dist._labelled(given) if isinstance(dist, Distribution) else dist
     predict = getattr(estimator, "predict", None)
     if predict is None or "return_std" not in signature(predict).parameters:
         raise TypeError(
@@ -46,7 +47,7 @@ def predictive_distribution(estimator: Any, X: Any) -> Distribution:
             f"{type(estimator).__name__}: use one that predicts a standard deviation, such as "
             "MVERegressor."
         )
-    return Normal(*predict(X, return_std=True))
+    return Normal(*predict(X, return_std=True))._labelled(given)
 
 
 def left_out(estimator: Any, rows: Any = slice(None)) -> Normal | LogNormalMixture:

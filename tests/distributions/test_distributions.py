@@ -619,11 +619,29 @@ def test_bad_mixture(means: Any, stds: Any, weights: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("method", BY_ROW)
-@pytest.mark.parametrize("shape", [(5,), (1,), (6, 1), (1, 6)])
+@pytest.mark.parametrize("shape", [(5,), (1,), (5, 2), (2, 6), (0, 6), (6, 1, 1)])
 def test_mismatched_outcomes(dist: Distribution, method: str, shape: tuple[int, ...]) -> None:
-    message = f"y must have shape (6,), got {shape}; pass one outcome per row, or a scalar"
+    message = f"y must have shape (6,), (1, k) or (6, k), got {shape}; pass one row of outcomes"
+    if len(shape) == 1:
+        message = f"y must have shape (6,), got {shape}; pass one outcome per row, or a scalar; sev"
     with pytest.raises(ValueError, match=re.escape(message)):
         getattr(dist, method)(np.zeros(shape))
+
+
+@pytest.mark.parametrize("method", [*BY_ROW, "pmf"])
+def test_several_outcomes_at_once(dist: Distribution, method: str) -> None:
+    """Two axes are rows and columns, as many of both as rows are, or not."""
+    ask = getattr(dist, method)
+    same, own = np.linspace(-1.0, 3.0, 6), np.arange(12.0).reshape(6, 2)
+    assert_array_equal(ask(same[None]), np.column_stack([ask(float(v)) for v in same]))
+    assert_array_equal(ask(own), np.column_stack([ask(own[:, 0]), ask(own[:, 1])]))
+    assert_array_equal(ask(same[:, None]), ask(same)[:, None])
+    assert ask(np.empty((1, 0))).shape == (6, 0)
+
+
+def test_thresholds_of_one_row_and_of_none(dist: Distribution) -> None:
+    assert dist[0].sf([[0.0, 1.0]]).shape == (1, 2)
+    assert dist[:0].cdf([[0.0, 1.0]]).shape == (0, 2)
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 2.0, -0.1, np.nan, 95])
@@ -661,7 +679,7 @@ def test_module_imports_nothing_heavy() -> None:
     names = {name for name in imported if name}
     assert {n for n in names if n.split(".")[0] in {"scipy", "sklearn"}} == {"scipy.special"}
     ours = {n for n in names if n.startswith("mvenet") and not n.startswith("mvenet.distributions")}
-    assert ours == {"mvenet"}  # for _engine
+    assert ours == {"mvenet", "mvenet._utils.wording"}  # for _engine; numbers in a notebook
 
 
 def test_a_large_mean_costs_std_no_digits() -> None:

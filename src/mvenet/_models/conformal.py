@@ -70,7 +70,7 @@ class Conformal(PredictsDistribution):
             mixture = LogNormalMixture(means, stds, weights, disagreement)
         else:
             mixture = normal_or_mixture(means, stds, weights, disagreement)
-        return _with_atoms_of(parts, mixture)
+        return _with_atoms_of(parts, mixture)._labelled(X)
 
     def predict_interval(
         self, X: Any, coverage: float | ArrayLike = 0.9, *, kind: str = "central"

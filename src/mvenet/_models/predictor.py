@@ -154,7 +154,7 @@ class Predictor(PredictsDistribution):
             A mixture with one component for each network if there is more than one.
         """
         table = self._checked(X)
-        return self.model_.distribution(table, self._threads(table))
+        return self.model_.distribution(table, self._threads(table))._labelled(X)
 
     def predict(
         self, X: ArrayLike, return_std: bool = False

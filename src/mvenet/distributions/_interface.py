@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mvenet.distributions import _frame, _html
 from mvenet.distributions import _shape as shape
 from mvenet.distributions._checks import (
     FloatArray,
@@ -24,7 +26,29 @@ class Distribution(ABC):
 
     Means, standard deviations, quantiles and CRPS are in units of y, variances in units of y
     squared.
+
+    What is asked about outcomes (`logpdf`, `pdf`, `cdf`, `sf`, `pmf`, `crps`) takes a number, one
+    outcome a row, or several at once. One axis is always the rows, two are rows and columns:
+
+    ==================== ======== ==========================================
+    shape of y           result   meaning
+    ==================== ======== ==========================================
+    ``()``, a number     (n,)     the same outcome for every row
+    ``(n,)``             (n,)     an outcome for each row
+    ``(1, k)``           (n, k)   the same k outcomes for every row
+    ``(n, k)``           (n, k)   k outcomes for each row
+    ==================== ======== ==========================================
+
+    Examples
+    --------
+    >>> from mvenet.distributions import Normal
+    >>> dist = Normal(mean=[0.0, 10.0], std=[1.0, 2.0])
+    >>> print(dist.sf([[0.0, 10.0, 12.0]]).round(2))
+    [[0.5  0.   0.  ]
+     [1.   0.5  0.16]]
     """
+
+    _labels: Any = None  # of the rows, if they were those of a frame
 
     @abstractmethod
     def __repr__(self) -> str: ...
@@ -61,7 +85,16 @@ class Distribution(ABC):
         index = np.atleast_1d(np.arange(len(self))[rows])
         if index.ndim != 1:
             raise IndexError(f"rows must be chosen along one axis, got {rows!r}; use a 1-D index")
-        return self._at(index)
+        selected = self._at(index)
+        object.__setattr__(selected, "_labels", _frame.labels_at(self._labels, index))
+        return selected
+
+    def _labelled(self, X: Any) -> Self:
+        """The same, knowing which frame it was predicted for."""
+        labels = _frame.labels_of(X)
+        if labels is not None:  # distributions are not changed once they are made: this is new
+            object.__setattr__(self, "_labels", labels)
+        return self
 
     @property
     @abstractmethod
@@ -103,26 +136,40 @@ class Distribution(ABC):
 
         Parameters
         ----------
-        y : array-like of shape (n,) or scalar
+        y : float, or array-like of shape (n,), (1, k) or (n, k)
             Outcomes. NaN gives NaN, an infinity the limit.
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n,) or (n, k)
         """
-        return self._log_density(self._outcomes(y))
+        return self._at_outcomes(y, self._log_density)
 
     def pdf(self, y: ArrayLike) -> FloatArray:
-        """Density at y of shape (n,) or scalar, per unit of y, shape (n,)."""
+        """Density at y, per unit of y; shapes as in `cdf`."""
         return np.exp(self.logpdf(y))
 
     def cdf(self, y: ArrayLike) -> FloatArray:
-        """Probability of an outcome of at most y, of shape (n,) or scalar; shape (n,)."""
-        return self._tail(self._outcomes(y), 1.0)
+        """Probability of an outcome of at most y.
+
+        Parameters
+        ----------
+        y : float, or array-like of shape (n,), (1, k) or (n, k)
+            A threshold for all rows, one for each, or several: ``[[10, 20, 30]]`` asks for the same
+            three in every row.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, k)
+        """
+        return self._at_outcomes(y, lambda places: self._tail(places, 1.0))
 
     def sf(self, y: ArrayLike) -> FloatArray:
-        """Probability of an outcome above y, ``1 - cdf(y)``, accurate where it is small."""
-        return self._tail(self._outcomes(y), -1.0)
+        """Probability of an outcome above y, ``1 - cdf(y)``, accurate where it is small.
+
+        Shapes as in `cdf`.
+        """
+        return self._at_outcomes(y, lambda places: self._tail(places, -1.0))
 
     def ppf(self, q: ArrayLike) -> FloatArray:
         """Quantiles, the inverse of `cdf`.
@@ -202,8 +249,8 @@ class Distribution(ABC):
         return shape.regions(self, float(level))
 
     def pmf(self, y: ArrayLike) -> FloatArray:
-        """Probability of exactly y, of shape (n,) or scalar; zero where the density is smooth."""
-        return self._mass_at(self._outcomes(y))
+        """Probability of exactly y, zero where the density is smooth; shapes as in `cdf`."""
+        return self._at_outcomes(y, self._mass_at)
 
     def _mass_at(self, y: FloatArray) -> FloatArray:
         return np.zeros(len(y))
@@ -216,15 +263,15 @@ class Distribution(ABC):
 
         Parameters
         ----------
-        y : array-like of shape (n,) or scalar
+        y : float, or array-like of shape (n,), (1, k) or (n, k)
             Outcomes.
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n,) or (n, k)
         """
         # Never negative but by cancellation, where all std are minute beside the distances.
-        return np.maximum(self._crps(self._outcomes(y)), 0.0)
+        return np.maximum(self._at_outcomes(y, self._crps), 0.0)
 
     def sample(self, size: int = 1, random_state: Seed = None) -> FloatArray:
         """Draw outcomes, independently for every row.
@@ -247,8 +294,63 @@ class Distribution(ABC):
             raise ValueError(f"size must be a non-negative integer, got {size!r}; use such as 100")
         return self._drawn(rng, (int(size), len(self)))
 
-    def _outcomes(self, y: ArrayLike) -> FloatArray:
-        values = real("y", y)
-        if values.ndim:
-            check_shape("y", values, (len(self),), "pass one outcome per row, or a scalar")
-        return np.broadcast_to(values, (len(self),))
+    def to_frame(
+        self, intervals: ArrayLike = (0.9,), quantiles: ArrayLike = (), *, index: Any = None
+    ) -> Any:
+        """As a DataFrame, a line for each row.
+
+        Columns are ``mean``, ``std`` and ``median``; ``low_90`` and ``high_90``, the ends of each
+        central interval that is asked for; and ``q_10`` … of each quantile.
+
+        Parameters
+        ----------
+        intervals : float or list of float in (0, 1), default=(0.9,)
+        quantiles : float or list of float in (0, 1), default=()
+        index : pandas Index or None, default=None
+            Labels of the rows. None takes those of the frame that was predicted for.
+
+        Returns
+        -------
+        pandas.DataFrame or polars.DataFrame
+            Of the library whose frame was predicted for; else of pandas, if that is installed. All
+            is in units of y.
+
+        Notes
+        -----
+        Intervals are those of the distribution. Those of a conformal regressor are not: they come
+        from its ``predict_interval``.
+
+        Examples
+        --------
+        >>> from mvenet.distributions import Normal
+        >>> print(Normal(mean=[0.0, 10.0], std=[1.0, 2.0]).to_frame().round(2))
+           mean  std  median  low_90  high_90
+        0   0.0  1.0     0.0   -1.64     1.64
+        1  10.0  2.0    10.0    6.71    13.29
+        """
+        labels = self._labels if index is None else index
+        return _frame.frame(_frame.columns(self, intervals, quantiles), labels, len(self))
+
+    def _repr_html_(self) -> str:
+        """The first rows in a notebook, each with a curve of its density."""
+        some = self[: _html.MOST_ROWS]
+        names = _frame.shown(self._labels, range(len(some)))
+        return _html.table(some, names, repr(self), len(self))
+
+    def _at_outcomes(self, y: ArrayLike, of: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Apply a function of an outcome for each row to all outcomes that are asked about."""
+        values, n = real("y", y), len(self)
+        if values.ndim < 2:
+            if values.ndim:
+                remedy = "pass one outcome per row, or a scalar; several for all rows are [[…]]"
+                check_shape("y", values, (n,), remedy)
+            return of(np.broadcast_to(values, (n,)))
+        if values.ndim > 2 or len(values) not in (1, n):
+            raise ValueError(
+                f"y must have shape ({n},), (1, k) or ({n}, k), got {values.shape}; pass one row "
+                "of outcomes for all, or one for each"
+            )
+        out = np.empty((n, values.shape[1]))
+        for j, column in enumerate(np.broadcast_to(values, out.shape).T):
+            out[:, j] = of(np.ascontiguousarray(column))
+        return out
