@@ -1,9 +1,18 @@
-"""A first model: predictions that say how sure they are, checked on rows not trained on."""
+"""A first model: predictions that say how sure they are.
 
+Fit on three quarters of the rows, predict the rest. A good model of uncertainty has 90 % intervals
+that hold about 90 % of the rows it was not trained on.
+
+Picture: Observed against predicted values of 111 patients with 90 % intervals; most intervals
+touch the diagonal.
+"""
+
+import matplotlib.pyplot as plt
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 
 from mvenet import AutoRegressor, metrics
+from mvenet.plots import PredictionDisplay
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
@@ -21,3 +30,5 @@ dist = model.predict_dist(X_test)
 print(f"\nRMSE                        {metrics.rmse(y_test, dist):.1f}  (y spreads {y.std():.1f})")
 print(f"mean log-likelihood         {-metrics.nll(y_test, dist):.2f}")
 print(f"90 % intervals that hold y  {metrics.coverage(y_test, dist, nominal=0.9):.0%}")
+PredictionDisplay.from_predictions(y_test, dist)
+plt.savefig("first_model.png", dpi=130)

@@ -1,5 +1,13 @@
-"""Intervals that cover what they say, from a network that is too sure of itself."""
+"""Intervals that cover what they say, from a network that is too sure of itself.
 
+A network that overfits leaves small residuals, and learns too small a noise from them. Conformal
+intervals are as many predicted standard deviations wide as the rows left out needed.
+
+Picture: Coverage of 90 % intervals of the plain network, with one factor, and conformal; the plain
+network is clearly below 90 %, the others reach it.
+"""
+
+import matplotlib.pyplot as plt
 import numpy as np
 
 from mvenet import CalibratedRegressor, MVERegressor
@@ -24,11 +32,21 @@ models = {
     "one factor on std": CalibratedRegressor(network, method="scale", cv=10).fit(X, y),
     "conformal, CV+": CalibratedRegressor(network, method="conformal", cv=10).fit(X, y),
 }
+covered = {}
 print("90 % intervals        cover   where quiet   where noisy   mean width")
 for name, model in models.items():
     low, high = model.predict_interval(X_new, coverage=0.9).T
     hit = (low <= y_new) & (y_new <= high)
+    covered[name] = 100 * hit.mean()
     print(
         f"{name:20s}{hit.mean():7.1%}{hit[~noisy].mean():14.1%}{hit[noisy].mean():14.1%}"
         f"{np.mean(high - low):13.2f}"
     )
+
+figure, ax = plt.subplots(layout="constrained")
+ax.barh(list(covered), list(covered.values()), color=["C1", "C0", "C0"])
+ax.axvline(90, color="k", ls="--", lw=1, label="what was asked for")
+ax.invert_yaxis()
+ax.set(xlabel="new rows inside their 90 % interval, in %", xlim=(50, 100))
+ax.legend(loc="lower left")
+figure.savefig("calibrated_intervals.png", dpi=130)

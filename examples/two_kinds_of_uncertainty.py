@@ -1,4 +1,11 @@
-"""An ensemble knows two kinds of uncertainty: noise in the data, and what it has not seen."""
+"""Two kinds of uncertainty: noise in the data, and what the model has not seen.
+
+*Aleatoric* variance is noise, which more rows do not remove. *Epistemic* variance is what the
+networks of an ensemble disagree about; more rows would shrink it, and only it.
+
+Picture: Fitted mean with the two parts of the uncertainty: epistemic is large in the gap without
+data, aleatoric where the data are noisy.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,7 +28,5 @@ for at, what in [(-2.0, "quiet"), (0.0, "gap"), (2.0, "noisy")]:
     dist = model.predict_dist([[at]])
     print(f"{at:6.1f}{dist.aleatoric[0] ** 0.5:14.3f}{dist.epistemic[0] ** 0.5:16.3f}    {what}")
 
-# More data would shrink the epistemic part, and only that.
 UncertaintyDisplay.from_estimator(model, X)
-plt.savefig("uncertainty.png", dpi=150)
-print("picture: uncertainty.png")
+plt.savefig("two_kinds_of_uncertainty.png", dpi=130)
