@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # What an editable installation depends on: the engine, and which packages there are.
 ENGINE := $(wildcard engine/*) CMakeLists.txt pyproject.toml $(wildcard src/mvenet/*/__init__.py)
 
-.PHONY: demo test test-torch test-slow lint format bench bench-search bench-predict bench-command league league-peers scaling default paper-figures paper-tables \
+.PHONY: demo test docs test-torch test-slow lint format bench bench-search bench-predict bench-command league league-peers scaling default paper-figures paper-tables \
     paper-theory paper-explain fuzz wheel test-versions sanitize sanitize-threads cross emulate clean
 
 demo: $(STAMP)
@@ -15,6 +15,13 @@ demo: $(STAMP)
 # A process for each core, one thread each: the tests are many and small.
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist worksteal
+
+# The site, in build/site: open index.html there, or put the folder on any web server. Examples whose code and library
+# are as they were are not run again; make docs GALLERY=kept runs none that was run before.
+docs: $(VENV)/.docs
+	rm -rf build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	$(BIN)/python tools/site/check.py build/site
 
 # Networks of one's own have an environment of their own: PyTorch is gigabytes on some platforms.
 test-torch: .venv-torch/.installed
@@ -142,6 +149,10 @@ $(STAMP): $(ENGINE)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.4"
 	$(BIN)/python -m pip install --quiet --no-build-isolation $(INSTALL) --editable . --group dev
+	touch $@
+
+$(VENV)/.docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --group docs
 	touch $@
 
 # This release resolves to the small CPU build here; skorch then takes what is there.

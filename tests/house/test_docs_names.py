@@ -18,8 +18,7 @@ import mvenet
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "mvenet"
-# Without what is made from docstrings, and what tells the settings of other libraries.
-OTHERS = ("api.md", "api-torch.md", "league.md")
+OTHERS = ("league.md",)  # tells the settings of other libraries
 DOCS = sorted(path for path in (ROOT / "docs").rglob("*.md") if path.name not in OTHERS)
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
 MODULES = [
