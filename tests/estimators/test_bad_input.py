@@ -88,10 +88,9 @@ def assert_sane(model, X, y):
 @pytest.mark.parametrize(
     ("bad", "error", "match"),
     [
-        (replaced(X, np.nan), ValueError, "Input X contains NaN"),
+        (np.full(X.shape, np.nan), ValueError, "No column of X holds a number"),
         (replaced(X, np.inf), ValueError, "Input X contains infinity"),
         (replaced(X, -np.inf), ValueError, "Input X contains infinity"),
-        (replaced(X.astype(np.float32), np.float32(np.nan)), ValueError, "Input X contains NaN"),
         (X.astype(str).astype(object) + "?", ValueError, "could not convert string to float"),
         (np.full(X.shape, "blue"), ValueError, "could not convert string to float|dtype='numeric'"),
         (X + 1j, ValueError, "Complex data not supported"),
@@ -105,10 +104,8 @@ def assert_sane(model, X, y):
         (None, ValueError, "2D array"),
         (X[:-1], ValueError, r"inconsistent numbers of samples: \[59, 60\]"),
         (pd.DataFrame(X, columns=["a", "b", 3]), TypeError, "all input features have string names"),
-        (pd.DataFrame({"a": ["x", "y"] * 30}), ValueError, "could not convert string to float"),
-        (pd.DataFrame({"a": pd.array([1.0, None] * 30)}), ValueError, "Input X contains NaN"),
-        (pl.DataFrame({"a": ["x", "y"] * 30}), ValueError, "could not convert string to float"),
-        (pl.DataFrame({"a": [1.0, None] * 30}), ValueError, "Input X contains NaN"),
+        (pd.DataFrame({"a": ["x"] * 60}), ValueError, r"No column can be used.*always x"),
+        (pl.DataFrame({"a": [None] * 60}), ValueError, r"No column can be used.*all missing"),
     ],
 )
 def test_bad_table(bad, error, match):
@@ -127,9 +124,8 @@ AT = 7 * X.shape[1] + 1  # row 7, column 1
 
 
 @pytest.mark.parametrize("model", EVERY.values(), ids=EVERY)
-@pytest.mark.parametrize(("value", "kind"), [(np.nan, "NaN"), (-np.inf, "infinity")])
-def test_what_is_not_finite_is_refused_with_its_place_and_a_remedy(model, value, kind):
-    bad = replaced(X, value, AT)
+def test_infinity_is_refused_with_its_place_and_a_remedy(model):
+    bad, kind = replaced(X, -np.inf, AT), "infinity"
     named = {f: f(dict(zip(["size", "age", "cost"], X.T, strict=True))) for f in FRAMES}
     where = rf"^Input X contains {kind} in column {{}}, row 7 \(counted from 0\): .* first.*, or"
     for frame, good in ((np.array, X), *named.items()):
@@ -145,10 +141,13 @@ def test_what_is_not_finite_is_refused_with_its_place_and_a_remedy(model, value,
 def test_of_many_cells_that_are_not_finite_the_first_is_named():
     bad = X.copy()
     bad[40:, 2], bad[30, 1] = np.nan, np.inf
+    with pytest.raises(ValueError, match=r"infinity in column 1, row 30 \(counted from 0\): "):
+        fast().fit(bad, Y)
+    bad[40:, 2] = np.inf
     with pytest.raises(ValueError, match=r"infinity in column 1, row 30 .*, and 20 more such cel"):
         fast().fit(bad, Y)
-    many = np.zeros((200_000, 3))
-    many[199_999, 2] = np.nan
+    many = np.arange(600_000.0).reshape(-1, 3)
+    many[199_999, 2] = np.inf
     for table in (many, pl.DataFrame(many, schema=["a", "b", "c"])):  # looked at in parts
         with pytest.raises(ValueError, match=r"in column (2|'c'), row 199999 "):
             fast().fit(table, np.zeros(200_000))
@@ -399,7 +398,6 @@ def test_predict_before_fit():
     [
         (X[:, :2], ValueError, "X has 2 features, but MVERegressor is expecting 3 features"),
         (np.column_stack([X, X]), ValueError, "X has 6 features, but MVERegressor is expecting 3"),
-        (replaced(X, np.nan), ValueError, "Input X contains NaN"),
         (replaced(X, np.inf), ValueError, "Input X contains infinity"),
         (X[:0], ValueError, r"Found array with 0 sample\(s\)"),
         (X[0], ValueError, "Expected 2D array, got 1D array"),

@@ -45,7 +45,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from mvenet import CalibratedRegressor, MVERegressor, MVERegressorCV
 from mvenet._models.means import GivenRegressor
-from mvenet._models.predictor import Predictor
+from mvenet._models.predictor import Encoded, Predictor, PredictsDistribution
 from mvenet.persistence import _archive as archive
 from mvenet.persistence import _audit as audit
 from mvenet.persistence import load, load_to_predict, save
@@ -893,6 +893,8 @@ def no_strays(model: Any) -> None:
             waiting += thing.tolist()
         elif hasattr(thing, "__dict__") and not isinstance(thing, type):
             inside = dict(vars(thing))
+            if isinstance(thing, PredictsDistribution):
+                inside.pop("encoder_", None)
             if isinstance(thing, Predictor):
                 means = getattr(inside.pop("model_", None), "means", ())
                 waiting += [mean.regressor for mean in means if isinstance(mean, GivenRegressor)]
@@ -900,7 +902,7 @@ def no_strays(model: Any) -> None:
 
 
 def answer(part: Any) -> None:
-    rows = np.random.default_rng(0).normal(size=(3, part.n_features_in_)) * [[0], [1], [1e3]]
+    rows = Encoded(np.random.default_rng(0).normal(size=(3, part._n_read)) * [[0], [1], [1e3]])
     try:
         mean, std = part.predict(rows, return_std=True)
     except Exception as error:

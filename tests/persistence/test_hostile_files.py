@@ -154,7 +154,7 @@ def test_a_newer_format_says_what_to_do(good: list[fuzz.Seed], path: Path) -> No
     versions = {**seed.metadata["versions"], "mvenet": "7.1"}
     newer = {**seed.metadata, "format": archive.FORMAT + 1, "versions": versions}
     sentence = refusal(path, fuzz.seal(newer, seed.members))
-    assert re.search(r"format 4 by mvenet 7\.1, .* up to format 3: upgrade mvenet\.$", sentence)
+    assert re.search(r"format 5 by mvenet 7\.1, .* up to format 4: upgrade mvenet\.$", sentence)
     for nonsense in (0, -1, "1", True, None, 1.0, [1]):
         refusal(path, fuzz.seal({**seed.metadata, "format": nonsense}, seed.members))
 

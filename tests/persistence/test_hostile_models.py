@@ -693,11 +693,12 @@ ENCODERS: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
     "values": ("level_values_", "level_values_", lambda every: [v[:1] for v in every]),
     "default": ("level_defaults_", "level_defaults_", lambda every: [math.nan * v for v in every]),
     "shares": ("level_shares_", "level_shares_", lambda every: [s[:1] for s in every]),
-    "imputer": ("missing numbers", "imputer_", lambda i: None),
-    "statistics": ("missing numbers", "imputer_", lambda i: holding(i, statistics_=np.ones(9))),
-    "texts": ("missing numbers", "imputer_", lambda i: holding(i, statistics_=np.array(["1"] * 2))),
-    "gaps": ("too many", "imputer_", lambda i: gaps(i, [99])),
-    "gaps again": ("too many", "imputer_", lambda i: gaps(i, [0] * 1000)),
+    "medians": ("missing numbers", "medians_", lambda m: None),
+    "more medians": ("missing numbers", "medians_", lambda m: np.ones(9)),
+    "no median": ("missing numbers", "medians_", lambda m: math.nan * m),
+    "texts": ("missing numbers", "medians_", lambda m: np.array(["1"] * len(m))),
+    "gaps": ("too many", "told_", lambda t: np.array([99])),
+    "gaps again": ("too many", "told_", lambda t: np.array([0] * 1000)),
     "seen": ("seen_", "seen_", lambda s: s[:, :1].copy()),
     "seen NaN": ("seen_", "seen_", lambda s: math.nan * s),
     "missing": ("missing_", "missing_", lambda m: m[:1]),
@@ -713,10 +714,6 @@ def many(ends: np.ndarray) -> np.ndarray:
 def still(ends: np.ndarray) -> np.ndarray:
     """All letters in the last level, none in the others."""
     return np.append(0 * ends[:-1], ends[-1])
-
-
-def gaps(imputer: Any, columns: list[int]) -> Any:
-    return holding(imputer, indicator_=holding(imputer.indicator_, features_=np.array(columns)))
 
 
 @pytest.mark.parametrize("change", ENCODERS)

@@ -309,7 +309,7 @@ def test_info_tells_without_building(model: MVERegressor, path: Path) -> None:
     assert list(told) == [
         *("format", "versions", "model", "estimator", "n_features", "feature_names", "fingerprint")
     ]
-    assert told["format"] == archive.FORMAT == 3
+    assert told["format"] == archive.FORMAT == 4
     assert set(told["versions"]) == {"mvenet", "python", "numpy", "scikit-learn", "skops"}
     assert told["versions"]["numpy"] == np.__version__
     assert told["model"] == told["estimator"] == "MVERegressor"
@@ -370,7 +370,7 @@ def test_files_of_every_format_load_and_predict_the_same(file: Path) -> None:
     pd = pytest.importorskip("pandas")
     expected = json.loads((file.parent / "expected.json").read_text(encoding="utf-8"))
     assert f"format-{info(file)['format']}" == file.parent.name
-    if file.stem.startswith("pipeline"):
+    if file.stem.startswith(("pipeline", "frame")):
         given = pd.read_csv(file.parent / "table.csv")
     else:
         given = np.loadtxt(file.parent / "numbers.csv", delimiter=",")[:, :3]

@@ -169,8 +169,8 @@ def test_a_table_of_another_width_is_refused(file: Path) -> None:
     for X, said in ((np.zeros((2, 3)), r"shape \(2, 3\)"), (np.zeros(3), r"shape \(3,\)")):
         with pytest.raises(ValueError, match=said):
             predictor.predict(X)
-    with pytest.raises(ValueError, match="contains NaN in column"):
-        predictor.predict(np.full((2, predictor.n_features_in_), np.nan))
+    with pytest.raises(ValueError, match="contains infinity in column"):
+        predictor.predict(np.full((2, predictor.n_features_in_), np.inf))
 
 
 def test_a_line_that_is_written_as_it_stands_says_what_its_cells_do(

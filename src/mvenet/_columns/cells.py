@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from polars.selectors import by_name
 
 from mvenet._columns import dates as _dates
 from mvenet._columns.marks import DECIMAL_COMMA, MISSING
+from mvenet._models.columns import Column
 
 Array = NDArray[np.float64]
 # What 1 and 0 are called, in any case; a letter is one only beside the other of its pair.
@@ -24,32 +25,28 @@ _MOST_SPELLINGS = 50  # of truth values, such as YES, Yes and yes
 _DRESSED = re.compile(r"\W{0,3}\d[\d.,' ]*\W{0,2}[^\W\d]{0,3}")  # 1,234 or $ 5 or 12 % or 3 kg
 
 
-@dataclass(frozen=True)
-class Column:
-    """What a column was taken for, and a remark.
-
-    ``kind`` is "number", "truth", "date", "category" or "dropped".
-    """
-
-    kind: str
-    remark: str = ""
-
-
 def as_polars(frame: Any) -> pl.DataFrame:
-    """A table of polars, or of pandas, as one of polars whose cells have a plain type."""
+    """A table of polars, of pandas or of Arrow as one of polars whose cells have a plain type."""
     if isinstance(frame, pl.LazyFrame):
         frame = frame.collect()
     if isinstance(frame, pl.DataFrame):
         return frame
+    if hasattr(frame, "column_names") and hasattr(frame, "schema"):  # of Arrow
+        _refuse_twice(list(frame.column_names))
+        made = pl.from_arrow(frame)
+        return made if isinstance(made, pl.DataFrame) else made.to_frame()
     if not hasattr(frame, "columns") or not hasattr(frame, "items"):
         raise TypeError(
             f"The table must be a DataFrame of polars or pandas, got {type(frame).__name__}."
         )
-    names = [str(name) for name in frame.columns]
+    _refuse_twice([str(name) for name in frame.columns])
+    return pl.DataFrame({str(name): _from_pandas(series) for name, series in frame.items()})
+
+
+def _refuse_twice(names: list[str]) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"The table has the column {twice!r} twice: rename one of them.")
-    return pl.DataFrame({str(name): _from_pandas(series) for name, series in frame.items()})
 
 
 def _from_pandas(series: Any) -> pl.Series:
@@ -64,13 +61,37 @@ def _from_pandas(series: Any) -> pl.Series:
             moments = series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
             return pl.Series(moments.astype("M8[us]")).dt.replace_time_zone("UTC")
         return pl.Series(series.to_numpy().astype(f"{kind}8[us]"))
-    texts = [None if v is None else str(v) for v in _cells(series)]
-    return pl.Series(texts, dtype=pl.String)
+    if hasattr(series, "cat"):
+        names = [None if v is None else _shown(v) for v in _cells(series.cat.categories)]
+        codes = pl.Series(series.cat.codes.to_numpy().astype(np.int64))
+        levels = pl.Series(names, dtype=pl.String)
+        return levels.gather(codes.set(codes < 0, None)).cast(pl.Categorical)
+    return from_objects(_cells(series))
+
+
+def from_array(cells: NDArray[Any], names: Iterable[str]) -> pl.DataFrame:
+    """An array of shape (n, d), of numbers or of objects, as a table with these names."""
+    columns = zip(names, cells.T, strict=True)
+    if cells.dtype != object:
+        return pl.DataFrame({name: np.ascontiguousarray(column) for name, column in columns})
+    return pl.DataFrame({name: from_objects(column.tolist()) for name, column in columns})
+
+
+def from_objects(cells: list[Any]) -> pl.Series:
+    """Cells of any type as text, None being null; as they are if one of them is no cell."""
+    if any(isinstance(v, _NESTED) for v in cells):
+        return pl.Series(cells, dtype=pl.Object)
+    if any(v is not None for v in cells) and all(isinstance(v, timedelta | None) for v in cells):
+        return pl.Series(cells, dtype=pl.Duration("us"))
+    return pl.Series([None if v is None else str(v) for v in cells], dtype=pl.String)
 
 
 def _cells(series: Any) -> list[Any]:
     missing = series.isna().tolist()
     return [None if gone else v for v, gone in zip(series.tolist(), missing, strict=True)]
+
+
+_NESTED = (list, tuple, dict, set, frozenset, np.ndarray)
 
 
 def plain(table: pl.DataFrame) -> pl.DataFrame:
@@ -118,9 +139,16 @@ def says_nothing(cells: pl.Series) -> Column | None:
     return None
 
 
-def taken_for(cells: pl.Series, rows: NDArray[Any]) -> tuple[Column, _dates.Dates | None]:
-    """What a column of plain cells is; ``rows`` are their rows' numbers, from 0."""
+def taken_for(
+    cells: pl.Series, rows: NDArray[Any], given_as: pl.DataType | None = None
+) -> tuple[Column, _dates.Dates | None]:
+    """What a column of plain cells is; ``rows`` are their rows' numbers, from 0.
+
+    ``given_as`` is the type that they had: who says that they are categories knows.
+    """
     cells = cells.alias("")
+    if isinstance(given_as, _ODD):
+        return Column("dropped", "lists or objects, which are no cells"), None
     constant = says_nothing(cells)
     if constant is not None:
         return constant, None
@@ -129,6 +157,8 @@ def taken_for(cells: pl.Series, rows: NDArray[Any]) -> tuple[Column, _dates.Date
     remark = f"{gaps} missing" if gaps else ""
     if cells.dtype == pl.Boolean:
         return Column("truth", remark), None
+    if isinstance(given_as, pl.Categorical | pl.Enum):
+        return _levels_or_truths(given, remark), None
     values = given.cast(pl.Float64, strict=False) if _numeric(cells) else None
     compact = values is not None and not values.null_count() and _dates.compact(values)
     if values is not None and not values.null_count() and not compact:
@@ -144,15 +174,20 @@ def taken_for(cells: pl.Series, rows: NDArray[Any]) -> tuple[Column, _dates.Date
 
 def _text(cells: pl.Series, given: pl.Series, remark: str, rows: NDArray[Any]) -> Column:
     """What a column of text is: truth values, categories, or nothing of use."""
-    levels = given.n_unique()
-    if levels <= _MOST_SPELLINGS and _tell_truths(given.unique()):
-        return Column("truth", remark)
     parsed = cells.cast(pl.Float64, strict=False)
     wrong = (parsed.is_null() & cells.is_not_null()).to_numpy()
     if parsed.n_unique() > 20 and cells.filter(pl.Series(wrong)).n_unique() <= 3:
         # marks such as ?, no codes
         told = f"{wrong.sum()} row(s) do not hold a number ({first(cells, wrong, rows)})"
         return Column("dropped", f"{told}: correct them, or leave them empty")
+    return _levels_or_truths(given, remark)
+
+
+def _levels_or_truths(given: pl.Series, remark: str) -> Column:
+    """What levels are: truth values, categories, or too many to be of use."""
+    levels = given.n_unique()
+    if levels <= _MOST_SPELLINGS and _tell_truths(given.unique()):
+        return Column("truth", remark)
     if levels > max(20, 0.5 * len(given)):
         told = f"text, {levels} different values"
         if np.mean([bool(_DRESSED.fullmatch(text)) for text in given.head(1000)]) > 0.9:

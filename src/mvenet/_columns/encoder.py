@@ -8,20 +8,22 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.impute import SimpleImputer
 from sklearn.utils.validation import check_is_fitted
 
 from mvenet._columns import cells as columns
-from mvenet._columns.cells import Column
 from mvenet._columns.encoding import Array, Encoding
 from mvenet._columns.levels import Levels, by_target, frequent
 from mvenet._columns.profile import profile
+from mvenet._columns.settled import Settled
+from mvenet._models.columns import Column
+from mvenet._models.numbers import telling
 
 
 class TableEncoder(Encoding, TransformerMixin, BaseEstimator):
     """Turn the columns of a DataFrame into numbers, and say what each was taken for.
 
-    Numbers stay; a missing one becomes the median, and a further column says where. Truth values
+    Numbers stay; a missing one becomes the median, and a further column says where, unless gaps are
+    rarer than one row in a hundred or the same as another column's. Truth values
     (yes and no, true and false, Y and N, T and F, in any case) are 1 and 0. Dates become the days
     since the first one, and the sine and cosine of year, week and day where the column spans them.
     A category becomes a column of zeros and ones for each level; one with many levels becomes the
@@ -42,8 +44,10 @@ class TableEncoder(Encoding, TransformerMixin, BaseEstimator):
     ----------
     columns_ : dict of Column
         What each column was taken for, and why.
-    imputer_ : SimpleImputer or None
-        Of the numbers, the truth values and the days elapsed; None if there are none.
+    medians_ : ndarray
+        In the place of gaps of the numbers, the truth values and the days elapsed.
+    told_ : ndarray of int
+        Those of them whose gaps have a further column of zeros and ones.
     levels_ : dict
         Of the categories, by name: their levels, and the numbers that each becomes.
     dates_ : dict
@@ -112,25 +116,17 @@ class TableEncoder(Encoding, TransformerMixin, BaseEstimator):
         -------
         ndarray of shape (n, n_features_out)
         """
-        return self._fit(columns.as_polars(X), y, rows)
+        return self.fit_settled(Settled.of(X, rows), y)
 
-    def _fit(
-        self,
-        table: pl.DataFrame,
-        y: ArrayLike | None,
-        rows: NDArray[Any] | None,
-        train: NDArray[Any] | None = None,
-        groups: NDArray[Any] | None = None,
+    def fit_settled(
+        self, given: Settled, y: ArrayLike | None, groups: NDArray[Any] | None = None
     ) -> Array:
-        """Learn from some rows of a table, which as a whole tells what each column is."""
-        counted = np.arange(len(table)) if rows is None else rows
-        table = columns.plain(table)
-        found = [columns.taken_for(cells, counted) for cells in table]
-        if train is not None:
-            table, counted = table[train], counted[train]
-            for i, cells in enumerate(table):
-                nothing = columns.says_nothing(cells)
-                found[i] = found[i] if nothing is None else (nothing, None)
+        """The same for rows of a table which as a whole has told what each column is.
+
+        With ``groups``, what the target says of a level comes from other groups than the row's.
+        """
+        table, counted = given.table, given.rows
+        found = given.found
         _refuse_nothing(table.columns, [column for column, _ in found])
         self.feature_names_in_ = np.array(table.columns, dtype=object)
         self.n_features_in_ = table.width
@@ -141,9 +137,11 @@ class TableEncoder(Encoding, TransformerMixin, BaseEstimator):
         self.date_origins_ = np.array([d.origin for d in dates], dtype=np.float64)
         self.date_cycles_ = np.array([d.cycles for d in dates])
         numbers = self._numbers(table, counted)
-        self.imputer_ = None
-        if numbers.shape[1]:
-            self.imputer_ = SimpleImputer(strategy="median", add_indicator=True).fit(numbers)
+        self.__dict__.pop("imputer_", None)  # of an old file
+        gaps = np.isnan(numbers)
+        holes = zip(numbers.T, gaps.T, strict=True)
+        self.medians_ = np.array([np.median(c[~hole]) for c, hole in holes], dtype=np.float64)
+        self.told_ = telling(gaps)
         self.seen_, self.missing_ = profile(numbers, table, self.named("category"))
         target = None if y is None else np.asarray(y, dtype=np.float64)
         levels, trained = self._fit_levels(table, target, groups)
@@ -177,39 +175,6 @@ class TableEncoder(Encoding, TransformerMixin, BaseEstimator):
                 made = levels[name].encode(texts)
             trained.append(made)
         return levels, trained
-
-
-def fit_to_rows(
-    encoder: TableEncoder,
-    X: pl.DataFrame,
-    y: Array,
-    rows: NDArray[Any],
-    train: NDArray[Any],
-    groups: NDArray[Any] | None = None,
-) -> Array:
-    """Fit an encoder to the rows of a table that are trained on; returns their numbers.
-
-    What each column is taken for, all rows tell: whether a word that stands in one row makes a
-    column of truth values one of categories must not depend on which rows are held out.
-
-    Parameters
-    ----------
-    encoder : TableEncoder
-    X : polars.DataFrame of shape (n, n_features)
-    y : ndarray of shape (n,)
-    rows : ndarray of shape (n,)
-        Numbers of the rows in their file, from 0, for remarks.
-    train : ndarray of int
-        Places of the rows that are trained on.
-    groups : ndarray of shape (n,) or None
-        Which rows belong together: what the target says of a level then comes from other groups.
-
-    Returns
-    -------
-    ndarray of shape (len(train), n_features_out)
-    """
-    tied = None if groups is None else groups[train]
-    return encoder._fit(X, y[train], rows, train, tied)
 
 
 def _refuse_nothing(names: list[str], found: list[Column]) -> None:

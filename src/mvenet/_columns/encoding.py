@@ -11,10 +11,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mvenet._columns import cells as columns
-from mvenet._columns.cells import Column
 from mvenet._columns.dates import Dates
 from mvenet._columns.kept import check_kept
 from mvenet._columns.levels import Levels
+from mvenet._models.columns import Column, Columns
+from mvenet._models.numbers import Numbers
 
 Array = NDArray[np.float64]
 NUMERIC = ("number", "truth", "date")
@@ -33,17 +34,51 @@ class Encoding:
     date_forms_: NDArray[Any]
     date_origins_: Array
     date_cycles_: NDArray[Any]
-    imputer_: Any  # of which only the attributes are used
+    medians_: Array
+    told_: NDArray[np.int64]
     n_rows_: int
     seen_: Array
     missing_: Array
 
+    @staticmethod
+    def of_numbers(known: Numbers, names: list[str]) -> Encoding:
+        """What makes the same of a frame with these columns as is made of an array of numbers."""
+        made = Encoding()
+        kept = np.isfinite(known.median)
+        told = known.columns(names)
+        made.target = None
+        made.feature_names_in_ = np.array(names, dtype=object)
+        made.kinds_, made.remarks_ = (
+            np.array([getattr(column, part) for column in told.values()], dtype=object)
+            for part in ("kind", "remark")
+        )
+        made.date_forms_ = made.date_cycles_ = np.empty(0, dtype=object)
+        made.date_origins_ = np.empty(0)
+        made.medians_, made.seen_ = known.median[kept], known.seen[:, kept]
+        made.missing_ = known.missing[kept]
+        made.told_ = (np.cumsum(kept) - 1)[known.told]
+        return made
+
     @property
-    def columns_(self) -> dict[str, Column]:
+    def columns_(self) -> Columns:
         """What each column was taken for, and why."""
         self._require_fitted()
         told = zip(self.feature_names_in_, self.kinds_, self.remarks_, strict=True)
-        return {str(name): Column(str(kind), str(remark)) for name, kind, remark in told}
+        return Columns({str(name): Column(str(kind), str(remark)) for name, kind, remark in told})
+
+    @property
+    def width(self) -> int:
+        """How many columns ``transform`` returns."""
+        return sum(len(made) for made in self.places().values())
+
+    def _filled(self) -> tuple[Array, NDArray[Any]]:
+        """In the place of gaps, and the columns whose gaps are told; old files have an imputer."""
+        if "imputer_" not in vars(self):
+            return self.medians_, self.told_
+        imputer = vars(self)["imputer_"]
+        if imputer is None:
+            return np.empty(0), np.arange(0)
+        return imputer.statistics_, imputer.indicator_.features_
 
     @property
     def levels_(self) -> Mapping[str, Levels]:
@@ -79,10 +114,23 @@ class Encoding:
         -------
         ndarray of shape (n, n_features_out)
         """
+        return self.with_unseen(X, rows)[0]
+
+    def with_unseen(self, X: Any, rows: NDArray[Any] | None = None) -> tuple[Array, list[str]]:
+        """The same, and a sentence for each category with levels that the fit did not see."""
         table = self._complete(X)
         numbers = self._numbers(table, np.arange(len(table)) if rows is None else rows)
-        coded = [level.encode(columns.texts(table[n])) for n, level in self.levels_.items()]
-        return self._together(numbers, [*self._cycles(numbers), *coded])
+        coded, told = [], []
+        for name, levels in self.levels_.items():
+            texts = columns.texts(table[name])
+            coded.append(levels.encode(texts))
+            new = texts.filter(pl.Series(levels.unseen(texts)))
+            if len(new):
+                told.append(
+                    f"{len(new):,} row(s) have a level of {name!r} that no row of the fit had, "
+                    f"such as {new[0][:30]!r}: taken as an unknown one."
+                )
+        return self._together(numbers, [*self._cycles(numbers), *coded]), told
 
     def tidy(self, X: Any) -> pl.DataFrame:
         """The columns that are used, each as what it was taken for.
@@ -118,11 +166,8 @@ class Encoding:
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
         """Names of the columns that ``transform`` returns; one that is taken gets a number."""
-        names: list[str] = []
-        if self.imputer_ is not None:
-            numeric = self.named(*NUMERIC)
-            gaps = self.imputer_.indicator_.features_
-            names += [*numeric, *(f"missingindicator_{numeric[i]}" for i in gaps)]
+        numeric, told = self.named(*NUMERIC), self._filled()[1]
+        names = [*numeric, *(f"missingindicator_{numeric[i]}" for i in told)]
         for name, dates in self.dates_.items():
             names += dates.names(name)
         for name, levels in self.levels_.items():
@@ -134,10 +179,9 @@ class Encoding:
         numeric = self.named(*NUMERIC)
         made = {name: [i] for i, name in enumerate(numeric)}
         end = len(numeric)
-        if self.imputer_ is not None:
-            for i in self.imputer_.indicator_.features_:
-                made[numeric[i]].append(end)
-                end += 1
+        for i in self._filled()[1]:
+            made[numeric[i]].append(end)
+            end += 1
         blocks = {name: len(dates.names(name)) for name, dates in self.dates_.items()}
         blocks |= {name: len(levels.feature_names(name)) for name, levels in self.levels_.items()}
         for name, width in blocks.items():
@@ -177,16 +221,16 @@ class Encoding:
 
     def _together(self, numbers: Array, blocks: list[Array]) -> Array:
         """All blocks side by side, the numbers without gaps first."""
-        if self.imputer_ is not None:
-            gaps = np.isnan(numbers)
-            blocks = [numbers, gaps[:, self.imputer_.indicator_.features_], *blocks]
+        medians, told = self._filled()
+        gaps = np.isnan(numbers)
+        blocks = [numbers, gaps[:, told], *blocks]
         made = np.empty((len(numbers), sum(block.shape[1] for block in blocks)))
         end = 0
         for block in blocks:
             start, end = end, end + block.shape[1]
             made[:, start:end] = block
-        if self.imputer_ is not None and gaps.any():
-            np.copyto(made[:, : numbers.shape[1]], self.imputer_.statistics_, where=gaps)
+        if gaps.any():
+            np.copyto(made[:, : numbers.shape[1]], medians, where=gaps)
         return made
 
     def _require_fitted(self) -> None:

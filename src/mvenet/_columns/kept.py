@@ -30,7 +30,7 @@ def check_kept(encoder: Encoding) -> None:
     texts = type(names) is np.ndarray and names.shape == d and _all_texts(names)
     require(texts and len(set(names)) == len(names), "the columns of a table have no names")
     numbers = len(encoder.named("number", "truth", "date"))
-    _check_imputer(kept["imputer_"], numbers)
+    _check_filled(*encoder._filled(), numbers)
     _check_dates(kept, len(encoder.named("date")))
     categories = encoder.named("category")
     _check_packed(kept, len(categories))
@@ -50,14 +50,11 @@ def _check_numbers(array: Any, shape: tuple[int, ...], name: str) -> None:
     require(fits and np.isfinite(array).all(), f"{name} of a table is not {shape} numbers")
 
 
-def _check_imputer(imputer: Any, columns: int) -> None:
-    if imputer is None:
-        require(columns == 0, "there is nothing in the place of missing numbers")
-        return
-    filled = shape_of(imputer.statistics_, 1, "what replaces missing numbers is no list")
+def _check_filled(medians: Any, gaps: Any, columns: int) -> None:
+    filled = shape_of(medians, 1, "what replaces missing numbers is no list")
     require(filled == (columns,), "what replaces missing numbers is of other columns")
-    require(imputer.statistics_.dtype.str == "<f8", "what replaces missing numbers is none")
-    gaps = imputer.indicator_.features_
+    whole = medians.dtype.str == "<f8" and np.isfinite(medians).all()
+    require(whole, "what replaces missing numbers is none")
     shape_of(gaps, 1, "the columns with gaps are no list")
     require(gaps.dtype.kind == "i", "the columns with gaps have no numbers")
     known = (np.diff(gaps) > 0).all() and (gaps >= 0).all() and (gaps < columns).all()

@@ -51,6 +51,13 @@ class Levels:
         made[rows, codes.drop_nulls().to_numpy()] = 1.0
         return made
 
+    def unseen(self, texts: pl.Series) -> NDArray[np.bool_]:
+        """Which cells have a level that was not there; none if some were not kept."""
+        if not self.shares.size or self.shares.sum() <= 0.999:
+            return np.zeros(len(texts), dtype=bool)
+        cells = texts.alias("").fill_null("")  # a column's name may look like a pattern
+        return ~cells.is_in([*self.names, ""]).to_numpy()
+
     def feature_names(self, column: str) -> list[str]:
         """Names of the columns that ``encode`` returns."""
         if self.values.size:

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from mvenet._columns.cells import texts
 from mvenet._columns.dates import day_in_words
+from mvenet._models.numbers import LEVELS
 
 if TYPE_CHECKING:
     from mvenet._columns.encoding import Encoding
     from mvenet._columns.levels import Levels
 
 Array = NDArray[np.float64]
-LEVELS = np.linspace(0, 1, 21)
 DRIFT = 0.1  # of the distribution that lies elsewhere: less is of no consequence
 
 
@@ -110,7 +110,7 @@ def outside(
     cells = np.flatnonzero((numbers < low) | (numbers > high))
     odd[cells // max(1, numbers.shape[1])] = True
     for name, levels in encoder.levels_.items():
-        odd |= _unseen(texts(frame[name]), levels)
+        odd |= levels.unseen(texts(frame[name]))
     return odd
 
 
@@ -119,14 +119,6 @@ def _ends(seen: Array, margin: float = 0.0) -> tuple[Array, Array]:
     slack = 1e-9 * np.maximum(np.maximum(np.abs(seen[0]), np.abs(seen[-1])), 1e-300)
     slack = slack + margin * (seen[-1] - seen[0])
     return seen[0] - slack, seen[-1] + slack
-
-
-def _unseen(column: pl.Series, levels: Levels) -> NDArray[np.bool_]:
-    """Which cells have a level that was not there; none if some were not kept."""
-    if not levels.shares.size or levels.shares.sum() <= 0.999:
-        return np.zeros(len(column), dtype=bool)
-    known = [*levels.names, ""]
-    return ~column.alias("").fill_null("").is_in(known).to_numpy()  # names may look like patterns
 
 
 def _numbers(column: pl.Series, origin: float | None) -> Array:
@@ -170,7 +162,7 @@ def _levels(column: pl.Series, levels: Levels) -> tuple[float, NDArray[np.bool_]
     """Half the sum of all differences between shares, and which rows have a level never seen."""
     cells = column.alias("").fill_null("")
     known = levels.names
-    odd = _unseen(column, levels)
+    odd = levels.unseen(column)
     counts = dict(cells.value_counts().rows())
     now = np.array([counts.get(name, 0) for name in known]) / len(cells)
     was = levels.shares if levels.shares.size else now

@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvenet._automatic import detection
 from mvenet._automatic.constants import MOST_ROWS_LOOKED_AT
-from mvenet._estimators import copies
+from mvenet._estimators import copies, frames
 from mvenet._estimators.dependence import NOTHING, Belonging, DependenceWarning
 from mvenet._estimators.parameters import NetworkSettings
 from mvenet._estimators.validation import check_table, checked, fingerprint
 from mvenet._models.ensemble import Ensemble
-from mvenet._models.predictor import Predictor
+from mvenet._models.predictor import Encoded, Predictor
 from mvenet._training import fleet
 from mvenet._training.plan import Fitting, Plan, Table, Workload, drive, estimate
 from mvenet._utils.machine import effective_threads
@@ -35,8 +35,17 @@ class DistributionRegressor(Predictor, RegressorMixin, BaseEstimator):
 
     def _checked(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
-        table: NDArray[Any] = checked(self, X, reset=False)
-        return table
+        if isinstance(X, Encoded):
+            return X.numbers
+        if self._takes_frames():
+            return frames.encoded(self, X)
+        return self._without_gaps(checked(self, X, reset=False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
 
 
 class TrainedRegressor(DistributionRegressor):
@@ -62,7 +71,9 @@ class TrainedRegressor(DistributionRegressor):
 
         Parameters
         ----------
-        X : array-like of shape (n, n_features)
+        X : array-like or DataFrame of shape (n, n_features)
+            Numbers, of which NaN is a gap. A frame of pandas, polars or Arrow may hold categories,
+            text, truth values, dates and gaps as well: ``columns_`` says what was made of each.
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,) or None
             Not negative; a row of weight zero is left out.
@@ -105,9 +116,16 @@ class TrainedRegressor(DistributionRegressor):
         least = 1e-6 * float(np.median(self.oof_std_[rows])) or 1.0
         residual = (table.y - self.oof_mean_)[rows] / np.maximum(self.oof_std_[rows], least)
         told = detection.found(table.source[rows], table.y[rows], residual, refit=refit, seed=0)
-        names = getattr(self, "feature_names_in_", None)
+        names = self._names_read()
         sentences = [finding.sentence(names) for finding in told]
         return [DependenceWarning(" ".join(sentences))] if sentences else []
+
+    def _names_read(self) -> Any:
+        """Names of the columns that the model reads, None if X had none."""
+        if self._takes_frames():
+            return self.encoder_.get_feature_names_out()
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else self.encoder_.names_out(names)
 
     def _leaves_rows_out(self) -> bool:
         """Whether what is learned comes from rows that folds leave out."""

@@ -13,7 +13,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import indexable
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
@@ -21,18 +21,22 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
+from mvenet._estimators import frames
 from mvenet._estimators.auto import AutoRegressor
-from mvenet._estimators.base import fit_until_stopped
+from mvenet._estimators.base import TrainedRegressor, fit_until_stopped
 from mvenet._estimators.dependence import Belonging
 from mvenet._estimators.folds import folds_of, usual_number
+from mvenet._estimators.frames import some_rows
 from mvenet._estimators.penalty_search import best_factor
 from mvenet._estimators.regressor_cv import MVERegressorCV
+from mvenet._estimators.validation import checked, checked_frame_or_numbers, encoded
 from mvenet._models.composite import Composite
 from mvenet._models.conformal import Array, Conformal, normals_of
 from mvenet._models.ensemble import Ensemble
+from mvenet._models.predictor import Encoded, Predictor
 from mvenet._training.dependence import Dependence
-from mvenet._utils.finite import rows_of_whole
-from mvenet._utils.sklearn import HasMethods, StrOptions, check_sample_weight, rows_of
+from mvenet._utils.finite import has_gaps, rows_of_whole
+from mvenet._utils.sklearn import HasMethods, StrOptions, check_sample_weight
 from mvenet.distributions import Distribution, LogNormalMixture
 from mvenet.predictive import last_step, left_out, predictive_distribution
 
@@ -121,6 +125,11 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
         self.method = method
         self.cv = cv
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "members_")
 
@@ -151,9 +160,12 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
         -------
         self
         """
-        for fitted in ("members_", "n_features_in_", "feature_names_in_"):
+        for fitted in ("members_", "encoder_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(fitted, None)  # a fit that fails leaves nothing half-fitted
         self._validate_params()
+        ours = isinstance(self.estimator, TrainedRegressor)
+        if ours and y is not None:
+            X, y = checked_frame_or_numbers(self, X, y)
         X, y = indexable(X, y)
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
@@ -165,6 +177,10 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
         belonging = Belonging(groups, time, horizon)
         counting = None if weight is None else np.flatnonzero(weight)
         tied = belonging.checked(len(target), counting)
+        if ours and not self._has_folds():
+            rows = np.arange(len(target)) if counting is None else counting
+            groups = None if tied is None else tied.groups
+            X = encoded(self, X, target, rows, groups)
         members, folds, stopped = self._trained(X, target, weight, belonging, tied)
         predicted, observed, counted = [], [], []
         self._scores, ordered = [np.empty(0) for _ in members], [np.empty(0, int) for _ in members]
@@ -177,7 +193,7 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
                 dist: Distribution = left_out(member, rows)
             else:
                 with rows_of_whole(rows):
-                    dist = predictive_distribution(member, rows_of(X, rows))
+                    dist = predictive_distribution(member, _given(member, some_rows(X, rows)))
             normals, outcomes = normals_of(dist), _on_scale_of(dist, target[rows])
             predicted.append(normals)
             observed.append(outcomes)
@@ -194,9 +210,10 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
         self._shares = None if tied is None else _equal_groups(tied, ordered)
         self.factor_ = best_factor(predicted, observed, counted) if self.method == "scale" else 1.0
         self.members_ = members
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(members[0], name):
-                setattr(self, name, getattr(members[0], name))
+        if not ours:
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(members[0], name):
+                    setattr(self, name, getattr(members[0], name))
         if stopped is not None:
             raise stopped
         return self
@@ -219,6 +236,7 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
                 _refuse_repeats([test for _, test in splits], self.estimator.cv)
             searched = clone(self.estimator)
             stopped = fit_until_stopped(searched, X, y, sample_weight=weight, **belonging.given())
+            self.encoder_ = _moved_from(searched)
             if isinstance(searched.model_, Composite):
                 return [searched], [np.flatnonzero(np.isfinite(searched.oof_mean_))], stopped
             folds = range(searched.n_splits_)
@@ -237,7 +255,7 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
             if has_fit_parameter(last_step(estimator), "horizon"):  # one of ours
                 given |= _named(estimator, **belonging.of(train).given())
             with rows_of_whole(train):
-                return estimator.fit(rows_of(X, train), y[train], **given)
+                return estimator.fit(some_rows(X, train), y[train], **given)
 
         members = [fitted(train) for train, _ in splits]
         logs = [_on_log(member) for member in members]
@@ -256,6 +274,26 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
     def _parts(self, X: Any) -> list[Distribution]:
         check_is_fitted(self)
         return super()._parts(X)
+
+    def _read(self, X: Any) -> NDArray[Any]:
+        if self._takes_frames():
+            return frames.encoded(self, X)
+        table = checked(self, X, reset=False)
+        gaps = has_gaps(table, getattr(self, "feature_names_in_", None))
+        return self.encoder_.transform(table, gaps)  # type: ignore[no-any-return]
+
+
+def _given(member: Any, X: Any) -> Any:
+    """Rows as a member takes them: one without an encoder takes numbers."""
+    return X if hasattr(member, "encoder_") or not isinstance(member, Predictor) else Encoded(X)
+
+
+def _moved_from(member: Any) -> Any:
+    """The encoder of an estimator, which takes the numbers that it makes from now on."""
+    encoder = vars(member).pop("encoder_")
+    vars(member).pop("feature_names_in_", None)
+    member.n_features_in_ = encoder.width
+    return encoder
 
 
 def _on_log(member: Any) -> bool:

@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
+from mvenet._estimators import frames
 from mvenet._estimators.dependence import NOTHING, Belonging
+from mvenet._models.numbers import Numbers
 from mvenet._training.plan import Table
-from mvenet._utils.finite import AT_ONCE, check_finite
+from mvenet._utils.finite import AT_ONCE, has_gaps
 from mvenet._utils.sklearn import check_sample_weight, rows_of
 
 LARGEST = 1e302  # sums and ranges of larger numbers overflow
@@ -27,18 +29,12 @@ def precision(X: Any) -> Any:
 
 
 def checked(estimator: BaseEstimator, X: Any, *y: ArrayLike, reset: bool, **options: Any) -> Any:
-    """What ``validate_data`` returns; what is not finite is refused with its column and row."""
-    found = _validated(estimator, X, *y, reset=reset, ensure_all_finite=False, **options)
-    check_finite(found[0] if y else found, getattr(estimator, "feature_names_in_", None))
-    return found
-
-
-def _validated(estimator: BaseEstimator, X: Any, *y: ArrayLike, reset: bool, **options: Any) -> Any:
-    """What ``validate_data`` returns; of a large frame that is no array a table in row order.
+    """What ``validate_data`` returns, gaps included; of a large frame a table in row order.
 
     The engine reads rows where they are, but copies those of columns; and scikit-learn would make
     one more table on the way.
     """
+    options["ensure_all_finite"] = False
     if not _is_copied(X):
         return validate_data(estimator, X, *y, dtype=precision(X), reset=reset, **options)
     validate_data(estimator, X, skip_check_array=True, reset=reset)  # the columns' names
@@ -63,35 +59,74 @@ def _is_copied(X: Any) -> bool:
 
 
 def check_table(
-    estimator: BaseEstimator,
-    X: ArrayLike,
+    estimator: Any,
+    X: Any,
     y: ArrayLike,
     sample_weight: ArrayLike | None,
     belonging: Belonging = NOTHING,
 ) -> Table:
-    """Validate what ``fit`` was given."""
-    table, target = checked(estimator, X, y, reset=True, y_numeric=True, ensure_min_samples=2)
-    target = np.ascontiguousarray(target, dtype=np.float64)
-    for name, values in (("X", table), ("y", target)):
-        largest = max(float(values.max()), -float(values.min()))
-        if largest > LARGEST:
-            raise ValueError(
-                f"{name} holds {largest:g}, too large to standardise: divide by a constant first, "
-                f"so that nothing exceeds {LARGEST:g}."
-            )
-    rows = np.arange(len(target))
+    """Validate what ``fit`` was given, and make numbers of it; sets the estimator's encoder."""
+    given, target = checked_frame_or_numbers(estimator, X, y)
+    _refuse_huge("y", target)
+    weight, rows = _weighted(sample_weight, target)
+    tied = belonging.checked(len(target), None if weight is None else rows)
+    groups = None if tied is None else tied.groups
+    table = encoded(estimator, given, target, rows, groups)
+    _refuse_huge("X", table)
+    return Table(table, target, weight, rows, dependence=tied)
+
+
+def checked_frame_or_numbers(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[np.float64]]:
+    """What ``fit`` was given, as a :class:`Settled` frame or as an array; and y."""
+    options: dict[str, Any] = {"y_numeric": True, "ensure_min_samples": 2}
+    if frames.needs_encoder(X):
+        given, target = frames.checked(estimator, X, y, **options)
+    else:
+        given, target = checked(estimator, X, y, reset=True, **options)
+    return given, np.ascontiguousarray(target, dtype=np.float64)
+
+
+def encoded(
+    estimator: Any,
+    given: Any,
+    y: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    groups: NDArray[Any] | None,
+) -> NDArray[Any]:
+    """Numbers of all rows; the encoder, which some of them have taught, is the estimator's."""
+    if frames.is_settled(given):
+        estimator.encoder_, table = frames.fitted(given, y, rows, groups)
+        return table
+    gaps = has_gaps(given, getattr(estimator, "feature_names_in_", None))
+    estimator.encoder_ = Numbers.of(given, rows, gaps)
+    if not estimator.encoder_.width:
+        raise ValueError("No column of X holds a number: there is nothing to learn from.")
+    return estimator.encoder_.transform(given, gaps)  # type: ignore[no-any-return]
+
+
+def _refuse_huge(name: str, values: NDArray[Any]) -> None:
+    largest = max(float(values.max()), -float(values.min()))
+    if largest > LARGEST:
+        raise ValueError(
+            f"{name} holds {largest:g}, too large to standardise: divide by a constant first, "
+            f"so that nothing exceeds {LARGEST:g}."
+        )
+
+
+def _weighted(
+    sample_weight: ArrayLike | None, y: NDArray[np.float64]
+) -> tuple[NDArray[np.float64] | None, NDArray[np.int64]]:
+    """Weights of which the largest is one, and the rows that count."""
     if sample_weight is None:
-        tied = belonging.checked(len(target))
-        return Table(table, target, None, rows, dependence=tied)
-    weight = check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
+        return None, np.arange(len(y))
+    weight = check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
     weight = weight / (weight.max() or 1.0)
     rows = np.flatnonzero(weight)
     if len(rows) < 2:
         raise ValueError(
             f"sample_weight is positive for {len(rows)} row(s): at least 2 rows must count."
         )
-    tied = belonging.checked(len(target), rows)
-    return Table(table, target, weight, rows, dependence=tied)
+    return weight, rows
 
 
 def fingerprint(*arrays: NDArray[Any]) -> str:

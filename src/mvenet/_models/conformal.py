@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mvenet._models.checks import check_array, check_number, require, shape_of
-from mvenet._models.predictor import PredictsDistribution, is_estimator
+from mvenet._models.predictor import Encoded, PredictsDistribution, is_estimator
+from mvenet._utils.finite import has_gaps
 from mvenet.distributions import (
     Distribution,
     LogNormalMixture,
@@ -197,7 +198,16 @@ class Conformal(PredictsDistribution):
 
     def _parts(self, X: Any) -> list[Distribution]:
         """What each member predicts."""
+        if vars(self).get("encoder_") is not None and not isinstance(X, Encoded):
+            X = Encoded(self._read(X))
         return [predictive_distribution(member, X) for member in self.members_]
+
+    def _read(self, X: Any) -> NDArray[Any]:
+        """Rows as the numbers that the members take."""
+        if self._takes_frames():
+            return self.encoder_.transform(X)  # type: ignore[no-any-return]
+        table = np.asarray(X, dtype=np.float64)
+        return self.encoder_.transform(table, has_gaps(table))  # type: ignore[no-any-return]
 
 
 def _of_one_shape(weights: Sequence[Array], n: int) -> list[Array]:

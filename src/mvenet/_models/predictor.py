@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mvenet._models.columns import Column, Columns
 from mvenet._models.interface import FittedModel
-from mvenet._utils.finite import check_finite
+from mvenet._models.numbers import Numbers
+from mvenet._utils.finite import check_finite, has_gaps
 from mvenet._utils.machine import effective_threads
 from mvenet.distributions import Distribution
 
@@ -19,8 +22,37 @@ _FEW_ROWS = 128  # predicted without starting a thread
 _AT_ONCE = 2**20  # members times rows of a distribution that is only needed in passing
 
 
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """Rows of a table that the model's own encoder has made numbers of already."""
+
+    numbers: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
 class PredictsDistribution(ABC):
     """All ways to predict, and to save, of an estimator that has ``predict_dist``."""
+
+    encoder_: Any  # Numbers or mvenet._columns.encoding.Encoding; files of old formats have none
+    n_features_in_: int
+
+    def _takes_frames(self) -> bool:
+        """Whether it was fitted to a frame of more than numbers, which its encoder knows."""
+        return not isinstance(vars(self).get("encoder_"), Numbers | None)
+
+    @property
+    def columns_(self) -> Columns:
+        """What each column of X was taken for, and what was done to it; prints as a table."""
+        encoder, names = vars(self).get("encoder_"), getattr(self, "feature_names_in_", None)
+        if self._takes_frames():
+            made: Columns = self.encoder_.columns_
+            return made
+        shown = [f"x{i}" for i in range(self.n_features_in_)] if names is None else names
+        if encoder is None:
+            return Columns({str(name): Column("number") for name in shown})
+        return encoder.columns([str(name) for name in shown])  # type: ignore[no-any-return]
 
     @abstractmethod
     def predict_dist(self, X: ArrayLike) -> Distribution:
@@ -131,14 +163,13 @@ def is_estimator(thing: Any) -> bool:
 
 
 class Predictor(PredictsDistribution):
-    """What every estimator of ours can do once it is fitted, for a table of numbers.
+    """What every estimator of ours can do once it is fitted.
 
     It needs no scikit-learn: a model file can be built as this, and predicts the same.
     """
 
     model_: FittedModel
     fingerprint_: str  # of the table that it was trained on
-    n_features_in_: int
     n_jobs: int | None
 
     def predict_dist(self, X: ArrayLike) -> Distribution:
@@ -167,12 +198,30 @@ class Predictor(PredictsDistribution):
     predict.__doc__ = PredictsDistribution.predict.__doc__
 
     def _checked(self, X: ArrayLike) -> NDArray[Any]:
-        """The table as an array of finite numbers with as many columns as were fitted to."""
+        """The table as finite numbers, with the columns that the model reads."""
+        if isinstance(X, Encoded):
+            return X.numbers
+        if self._takes_frames():
+            numbers: NDArray[Any] = self.encoder_.transform(X)
+            return numbers
         table = np.asarray(X, dtype=np.float64)
         if table.ndim != 2 or table.shape[1] != self.n_features_in_:
             raise ValueError(f"X has shape {table.shape}, not (n, {self.n_features_in_}).")
-        check_finite(table, getattr(self, "feature_names_in_", None))
-        return table
+        return self._without_gaps(table)
+
+    def _without_gaps(self, table: NDArray[Any]) -> NDArray[Any]:
+        """Numbers as the model reads them: infinity is refused, a gap filled."""
+        names, encoder = getattr(self, "feature_names_in_", None), vars(self).get("encoder_")
+        if encoder is None:
+            check_finite(table, names)
+            return table
+        return encoder.transform(table, has_gaps(table, names))  # type: ignore[no-any-return]
+
+    @property
+    def _n_read(self) -> int:
+        """How many columns the model reads."""
+        encoder = vars(self).get("encoder_")
+        return self.n_features_in_ if encoder is None else int(encoder.width)
 
     def _threads(self, table: NDArray[Any]) -> int:
         return 1 if len(table) <= _FEW_ROWS else effective_threads(self.n_jobs)

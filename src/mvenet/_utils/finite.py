@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,14 +61,36 @@ def check_finite(table: NDArray[Any], names: Sequence[str] | None = None) -> Non
 
     ``names`` are those of the columns, if they have some.
     """
+    _refuse(table, names, lambda some: ~np.isfinite(some))
+
+
+def has_gaps(table: NDArray[Any], names: Sequence[str] | None = None) -> bool:
+    """Whether a table holds NaN, which is a gap; infinity is refused."""
+    if _sum_is_finite(table):
+        return False
+    _refuse(table, names, np.isinf)
+    return bool(np.isnan(table).any())
+
+
+def _sum_is_finite(table: NDArray[Any]) -> bool:
+    """Whether all numbers are finite, told without an array of truth values as large as it."""
     with np.errstate(all="ignore"):
-        if np.isfinite(table.sum(dtype=np.float64)):  # no array of truth values as large as it
-            return
+        return bool(np.isfinite(table.sum(dtype=np.float64)))
+
+
+def _refuse(
+    table: NDArray[Any],
+    names: Sequence[str] | None,
+    wrong: Callable[[NDArray[Any]], NDArray[np.bool_]],
+) -> None:
+    """Raise an error that tells the first cell that is wrong, and how many there are."""
+    if _sum_is_finite(table):
+        return
     first: tuple[int, ...] | None = None
     count = 0
     step = max(1, AT_ONCE // max(1, table[:1].size))
     for start in range(0, len(table), step):
-        bad = ~np.isfinite(table[start : start + step])
+        bad = wrong(table[start : start + step])
         found = int(np.count_nonzero(bad))
         if found and first is None:
             row, *place = (int(i) for i in np.unravel_index(bad.argmax(), bad.shape))

@@ -17,7 +17,7 @@ from typing import Any
 import mvenet
 from mvenet._utils.wording import no_file
 
-FORMAT = 3  # 1 named the modules that our types lived in; 2 had no model_
+FORMAT = 4  # 1 named the modules that our types lived in; 2 had no model_, 3 no encoder_
 LARGEST_FILE = 2**30  # bytes; loading takes a few times the memory of the file
 LARGEST_JSON = 2**23  # bytes of each JSON member, unpacked
 LARGEST_DIRECTORY = 2**20  # bytes of the archive's own list of members

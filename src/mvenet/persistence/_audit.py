@@ -14,6 +14,7 @@ import numpy as np
 from mvenet._models.checks import MalformedError
 from mvenet._models.composite import Composite
 from mvenet._models.ensemble import Ensemble
+from mvenet._models.numbers import Numbers
 from mvenet._models.predictor import Predictor, is_estimator
 from mvenet.persistence._archive import Members, RefusalError, parsed, printable, require
 from mvenet.persistence._former import FORMER, renew
@@ -77,7 +78,9 @@ _HEADER = re.compile(
 )
 _CONTAINERS = (dict, list, tuple, np.ndarray)
 _MODELS = {"model_"} | FORMER  # attributes that hold a model, of estimators that predict by one
-_HOLD_MODELS = {name for name, (_, plain) in PLAIN.items() if plain == Predictor.__name__}
+_ENCODERS = ("TableEncoder", PLAIN["TableEncoder"][1])
+_HELD = _MODELS | {"encoder_"}  # and those that hold parts of one
+_OUR_ESTIMATORS = PLAIN.keys() - {"TableEncoder"}
 
 
 def check_schema(members: Members) -> Any:
@@ -144,10 +147,11 @@ def _inside(node: dict[str, Any], within: bool) -> list[tuple[Any, bool]]:
         return [(child, within) for child in node.values()]
     name, held = node["__class__"], node.get("content")
     require(within or name not in PARTS, f"has a {name} that is no part of a model of ours")
-    if name not in _HOLD_MODELS or held is None or held["__loader__"] != "DictNode":
+    if name not in _OUR_ESTIMATORS or held is None or held["__loader__"] != "DictNode":
         # What a regressor of the user's holds is an estimator, or nothing of ours.
         return [(held, name in PARTS and name != "GivenRegressor")]
-    attributes = [(child, key in _MODELS) for key, child in held["content"].items()]
+    places = _HELD if PLAIN[name][1] == Predictor.__name__ else {"encoder_"}
+    attributes = [(child, key in places) for key, child in held["content"].items()]
     return [(held["key_types"], False), *attributes]
 
 
@@ -243,11 +247,23 @@ def check_estimator(estimator: Predictor) -> None:
     require(type(d) is int and d > 0, "has no number of features")
     model = estimator.model_
     require(type(model) in (Composite, Ensemble), "has something else in the place of a model")
-    model.check(d)
+    encoder = vars(estimator).get("encoder_")
+    if encoder is not None:
+        _check_encoder(encoder, d)
+    model.check(estimator._n_read)
     check_parameters(estimator)
     names = getattr(estimator, "feature_names_in_", None)
     texts = names is None or (names.shape == (d,) and all(type(name) is str for name in names))
     require(texts, "has feature names that are no texts")
+
+
+def _check_encoder(encoder: Any, columns: int) -> None:
+    """Refuse what makes no numbers of so many columns."""
+    known = type(encoder) is Numbers or type(encoder).__name__ in _ENCODERS
+    require(known, "has something else in the place of an encoder")
+    encoder._check_attributes()
+    names = encoder.median if type(encoder) is Numbers else encoder.feature_names_in_
+    require(len(names) == columns, "has an encoder of other columns")
 
 
 def check_parameters(estimator: Predictor) -> None:

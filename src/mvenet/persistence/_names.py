@@ -29,6 +29,7 @@ PARTS = {
     "NetworkMean": "mvenet._models.means",
     "Networks": "mvenet._models.networks",
     "Noise": "mvenet._models.noise",
+    "Numbers": "mvenet._models.numbers",
     "Process": "mvenet._models.gaussian_process",
     "Range": "mvenet._models.seen",
     "Shape": "mvenet._models.mixture",

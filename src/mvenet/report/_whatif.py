@@ -88,11 +88,11 @@ def script_safe(data: dict[str, Any]) -> str:
 def encoder_data(encoder: TableEncoder) -> dict[str, Any]:
     """What turns a row into numbers, in the order of the encoder's own columns."""
     numeric = encoder.named("number", "truth", "date")
-    imputer = encoder.imputer_
+    medians, told = encoder._filled()
     return {
         "numbers": numeric,
-        "medians": [] if imputer is None else [float(v) for v in imputer.statistics_],
-        "gaps": [] if imputer is None else [int(i) for i in imputer.indicator_.features_],
+        "medians": [float(v) for v in medians],
+        "gaps": [int(i) for i in told],
         "dates": [
             {"name": name, "origin": d.origin, "periods": d.periods}
             for name, d in encoder.dates_.items()

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from mvenet import metrics
 from mvenet._automatic import detection
 from mvenet._columns.cells import split_target, texts
-from mvenet._columns.encoder import fit_to_rows
+from mvenet._columns.settled import Settled
 from mvenet._estimators.auto import AutoRegressor
 from mvenet._estimators.base import TrainedRegressor, fit_until_stopped, workload
 from mvenet._estimators.calibration import FOLDS, CalibratedRegressor
@@ -167,7 +167,8 @@ def fit_table(
     estimator = CalibratedRegressor(networks) if calibrate else networks
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        encoded = fit_to_rows(encoder, X, y, rows, train, tied.groups)
+        groups = None if tied.groups is None else tied.groups[train]
+        encoded = encoder.fit_settled(Settled.of(X, rows)[train], y[train], groups)
         fresh = encoder.transform(X[test], rows[test])  # what it refuses need not wait
         if columns is not None:
             columns(encoder)
