@@ -32,8 +32,8 @@ __all__ = [
 ]
 
 _MODULES = (
-    *("cli", "comparison", "datasets", "distributions", "metrics", "onnx", "persistence", "plots"),
-    *("predictive", "recipes", "report", "table", "torch", "workflow"),
+    *("cli", "comparison", "datasets", "distributions", "explain", "metrics", "onnx"),
+    *("persistence", "plots", "predictive", "recipes", "report", "table", "torch", "workflow"),
 )
 _HOMES = {
     "AutoRegressor": "_estimators.auto",

@@ -30,7 +30,7 @@ ORDER = (
     ("_automatic",),
     ("_estimators",),
     ("metrics",),
-    ("comparison", "datasets", "table", "torch"),
+    ("comparison", "datasets", "explain", "table", "torch"),
     ("onnx", "persistence", "plots", "workflow"),
     ("report",),
     ("cli",),

@@ -18,13 +18,22 @@ PITDisplay            histogram of the probability integral transform
 SpreadDisplay         size of the residuals against the predicted standard deviation
 SearchDisplay         heat map of a search over both penalties
 HistoryDisplay        likelihood over the epochs, with the end of the warm-up
+ImportanceDisplay     which columns matter, for the mean and for the std
+DependenceDisplay     how mean and interval, or the std, depend on a column
+NarrowingDisplay      what widens the interval of a row, and what would narrow it
+SimilarDisplay        density of a row, with outcomes of training rows like it
+OutsideDisplay        how far rows are from all training rows
 ===================== ==============================================================
 """
 
 from mvenet.plots._bands import BandDisplay
 from mvenet.plots._calibration import CoverageDisplay, PITDisplay
 from mvenet.plots._density import DensityDisplay
+from mvenet.plots._dependence import DependenceDisplay
+from mvenet.plots._importance import ImportanceDisplay
+from mvenet.plots._narrowing import NarrowingDisplay
 from mvenet.plots._observed import PredictionDisplay
+from mvenet.plots._similar import OutsideDisplay, SimilarDisplay
 from mvenet.plots._spread import SpreadDisplay
 from mvenet.plots._training import HistoryDisplay, SearchDisplay
 from mvenet.plots._uncertainty import UncertaintyDisplay
@@ -33,10 +42,15 @@ __all__ = [
     "BandDisplay",
     "CoverageDisplay",
     "DensityDisplay",
+    "DependenceDisplay",
     "HistoryDisplay",
+    "ImportanceDisplay",
+    "NarrowingDisplay",
+    "OutsideDisplay",
     "PITDisplay",
     "PredictionDisplay",
     "SearchDisplay",
+    "SimilarDisplay",
     "SpreadDisplay",
     "UncertaintyDisplay",
 ]

@@ -11,13 +11,13 @@ from scipy import stats
 
 from mvenet import metrics
 from mvenet._estimators.base import DistributionRegressor
+from mvenet.explain._asking import whole
 from mvenet.metrics._inputs import Forecast, Given
 from mvenet.plots._predictions import (
     checked_levels,
     checked_target,
     intervals,
     predicted,
-    whole,
 )
 from mvenet.plots._style import (
     BLUE,

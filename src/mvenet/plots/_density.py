@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from mvenet.distributions import Distribution, WithAtoms
 from mvenet.distributions._atoms import nothing_between
+from mvenet.explain._asking import whole
 from mvenet.plots._calibration import CURVES
-from mvenet.plots._predictions import predicted, whole
+from mvenet.plots._predictions import predicted
 from mvenet.plots._style import Display, blend, evenly, finish, legend
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class DensityDisplay(Display):
         if isinstance(some, WithAtoms):
             seen = some.masses.max(axis=1) > LEAST
             atoms, masses = some.atoms[seen], some.masses[seen].T
-        edges = _edges(some)
+        edges = edges_of(some)
         display = cls(
             edges=edges,
             density=np.array([_density(some, row, edges) for row in range(len(some))]),
@@ -175,9 +176,10 @@ class DensityDisplay(Display):
         legend(ax, title="Areas are probabilities" if len(self.atoms) and not discrete else None)
 
 
-def _edges(dist: Distribution) -> Array:
-    """Slices of all that the rows may well have, and a little more."""
-    low, high = (float(end) for end in (dist.ppf(BEYOND).min(), dist.ppf(1.0 - BEYOND).max()))
+def edges_of(dist: Distribution, also: Array | None = None) -> Array:
+    """Slices of all that the rows may well have, of other outcomes, and a little more."""
+    ends = np.concatenate([dist.ppf(BEYOND), dist.ppf(1.0 - BEYOND), [] if also is None else also])
+    low, high = float(ends.min()), float(ends.max())
     room = 0.05 * (high - low) or 0.5 * abs(low) or 0.5
     edges: Array = np.linspace(low - room, high + room, PLACES + 1)
     return edges

@@ -6,39 +6,28 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from mvenet._utils.sklearn import n_rows_of
 from mvenet.distributions import Distribution
 from mvenet.distributions._checks import check_shape, levels_within
+from mvenet.explain import _asking as asking
+from mvenet.explain._asking import check_fitted
 from mvenet.metrics._inputs import numbers
-from mvenet.predictive import predictive_distribution, unwrapped
+from mvenet.predictive import predictive_distribution
 
 Array = NDArray[np.float64]
 
 
 def predicted(estimator: Any, X: Any) -> Distribution:
     """Predictive distribution of each row; an estimator that must be fitted first is refused."""
-    _check_fitted(estimator)
+    check_fitted(estimator)
     return predictive_distribution(estimator, X)
 
 
 def intervals(estimator: Any, X: Any, coverage: Array) -> Array:
-    """Central prediction intervals of shape (n, k, 2) for k levels: its own, if it has any.
-
-    Those of a conformal regressor are not those of its distributions.
-    """
-    _check_fitted(estimator)
-    last, table = unwrapped(estimator, X)
-    if not hasattr(last, "predict_interval"):
-        return predictive_distribution(last, table).interval(coverage)
-    return np.asarray(last.predict_interval(table, coverage=coverage), dtype=np.float64)
-
-
-def _check_fitted(estimator: Any) -> None:
-    if isinstance(estimator, BaseEstimator | type):  # others need not know of fitting
-        check_is_fitted(estimator)
+    """Central prediction intervals of shape (n, k, 2) for k levels: its own, if it has any."""
+    check_fitted(estimator)
+    return asking.intervals(estimator, X, coverage)
 
 
 def checked_target(X: Any, y: ArrayLike) -> Array:
@@ -54,10 +43,3 @@ def checked_levels(name: str, value: ArrayLike) -> Array:
     if not len(levels):
         raise ValueError(f"{name} must hold at least one level, got {value!r}: use, say, 0.9.")
     return levels
-
-
-def whole(name: str, value: Any) -> int:
-    """Check a positive whole number."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a positive integer, got {value!r}: use, say, 10.")
-    return int(value)

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from mvenet.explain._asking import whole
 from mvenet.metrics._inputs import Forecast, Given, checked_inputs, root_mean_square
-from mvenet.plots._predictions import checked_target, predicted, whole
+from mvenet.plots._predictions import checked_target, predicted
 from mvenet.plots._style import (
     BLUE,
     MOST_DOTS,

@@ -220,3 +220,9 @@ def named(y: Any, label: str | None, default: str = "y") -> str:
 def plain(name: Any) -> str:
     """Text of a column's name, in which a dollar sign is one and starts no formula."""
     return str(name).replace("$", r"\$")
+
+
+def short(name: Any, most: int = 30) -> str:
+    """A name of at most so many letters."""
+    text = str(name)
+    return text if len(text) <= most else f"{text[: most - 1]}…"

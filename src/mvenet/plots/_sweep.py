@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mvenet.distributions import Distribution
 from mvenet.distributions._checks import check_shape
+from mvenet.explain._source import Cells, Source, typical
 from mvenet.metrics._inputs import Forecast, Given, checked_inputs, numbers
 from mvenet.plots._style import evenly, plain
 
@@ -59,56 +59,39 @@ def sweep(estimator: Any, X: Any, feature: int | str, grid: int | ArrayLike) -> 
            [1., 6.],
            [2., 6.]])
     """
-    is_frame = hasattr(X, "columns") and hasattr(X, "dtypes")
-    if is_frame:
-        names = list(X.columns)
-        columns = [np.asarray(X[name]) for name in names]
-    else:
-        array = np.asarray(X)
-        if array.ndim != 2 or 0 in array.shape:
-            raise ValueError(
-                f"X must have shape (n, n_features), got {array.shape}: pass a dense table that "
-                "has rows and columns."
-            )
-        names = list(getattr(estimator, "feature_names_in_", []))
-        columns = list(array.T)
-    position = _position(feature, names, len(columns))
-    observed = _numeric(columns[position], feature)
+    source = Source(X, getattr(estimator, "feature_names_in_", ()))
+    position = source.position(feature, "feature")
+    observed = _numeric(source.cells(position), feature)
     values = _grid(observed, grid, feature)
-    filled = [np.full(len(values), _typical(column)) for column in columns]
-    filled[position] = values
-    if is_frame:
-        table = type(X)(dict(zip(names, filled, strict=True)))
-    else:
-        numbers = array.dtype.kind in "biuf"
-        table = np.array(filled, dtype=np.float64 if numbers else object).T
-    name = plain(names[position]) if names else ("x" if len(columns) == 1 else f"x{position}")
-    label = name if len(columns) == 1 else f"{name}\n(other columns at their median)"
+    cells = [source.cells(column) for column in range(source.width)]
+    table = _filled(source, cells, position, values)
+    name = plain(source.label(position)) if source.names or source.width > 1 else "x"
+    label = name if source.width == 1 else f"{name}\n(other columns at their median)"
     return Sweep(table, values, observed, label)
 
 
-def _position(feature: Any, names: list[Any], n_columns: int) -> int:
-    if isinstance(feature, str):
-        if feature in names:
-            return names.index(feature)
-        known = f"one of {[str(name) for name in names]}" if names else "a number: X has no names"
-        raise ValueError(f"feature={feature!r} is no column of X: use {known}.")
-    whole = isinstance(feature, int | np.integer) and not isinstance(feature, bool)
-    if not whole or not -n_columns <= feature < n_columns:
-        raise ValueError(
-            f"feature={feature!r} is no column of X: use a name, or a number from 0 to "
-            f"{n_columns - 1}."
-        )
-    return int(feature) % n_columns
+def _filled(source: Source, cells: list[Cells], position: int, values: Array) -> Any:
+    """A table of so many typical rows, but for one column."""
+    rows = np.zeros(len(values), dtype=np.int64)
+    filled = Source(source.with_numbers(rows, position, values), source.names)
+    for column, own in enumerate(cells):
+        if column == position:
+            continue
+        every = np.arange(len(values))
+        if own.kind == "number" and len(own.given):
+            middle = np.full(len(values), np.median(own.numbers[own.given]))
+            table = filled.with_numbers(every, column, middle)
+        else:
+            usual = np.full(len(values), typical(own))
+            table = filled.with_cells(every, [column], usual, source)
+        filled = Source(table, source.names)
+    return filled.table
 
 
-def _numeric(column: NDArray[Any], feature: Any) -> Array:
-    try:
-        if column.dtype.kind in "Mm":
-            raise TypeError
-        return np.asarray(column, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"feature={feature!r} holds no numbers: choose another column.") from None
+def _numeric(column: Cells, feature: Any) -> Array:
+    if column.kind != "number":
+        raise ValueError(f"feature={feature!r} holds no numbers: choose another column.")
+    return column.numbers
 
 
 def _grid(observed: Array, grid: int | ArrayLike, feature: Any) -> Array:
@@ -125,13 +108,6 @@ def _grid(observed: Array, grid: int | ArrayLike, feature: Any) -> Array:
             low, high = low - max(0.5, 0.05 * abs(low)), high + max(0.5, 0.05 * abs(high))
         return np.linspace(low, high, int(grid))
     raise ValueError(f"grid={grid!r} must be a number of points or a list of values, at least two.")
-
-
-def _typical(column: NDArray[Any]) -> Any:
-    if column.dtype.kind in "iuf":
-        finite = column[np.isfinite(column)]
-        return float(np.median(finite)) if len(finite) else np.nan
-    return Counter(list(column)).most_common(1)[0][0]
 
 
 def checked_rows(

@@ -18,11 +18,11 @@ import polars as pl
 from sklearn.pipeline import Pipeline
 
 from mvenet._utils.wording import readable
+from mvenet.explain import Importance, PartialDependence
 from mvenet.predictive import last_step
 from mvenet.report import _findings as findings
 from mvenet.report import _insight as insight
 from mvenet.report import _whatif as whatif
-from mvenet.report._curves import curve
 from mvenet.table import TableEncoder
 from mvenet.workflow import Evaluation, FittedTable, model_in_words
 from mvenet.workflow._belonging import promise_of
@@ -99,7 +99,7 @@ def render(
     if tidy is not None and evaluation is not None:
         content |= _insight(model, evaluation, tidy, unit)
         drawings |= {
-            f"curve {d.column}": functools.partial(curve, d, label) for d in content["dependences"]
+            f"curve {d.column}": functools.partial(_curve, d, label) for d in content["dependences"]
         }
     content["pictures"] = {}
     for done, (name, draw) in enumerate(drawings.items()):
@@ -221,8 +221,8 @@ def _insight(
     """Which columns matter and how, rows to look at, thresholds, and the page to try values on."""
     y, dist, rows = evaluation.y, evaluation.dist, evaluation.rows
     found = insight.importances(model, tidy, y)
-    names = [importance.column for importance in found]
-    shown = [i.column for i in found if i.share >= 0.01] or names[:1]
+    names, most = found.columns, max(float(found.crps.max()), 1e-300)
+    shown = [n for n, rise in zip(names, found.crps, strict=True) if rise >= 0.01 * most]
     looked_at = insight.examples(tidy, names[:MOST_CELLS], y, dist, rows)
     place = {int(row): i for i, row in enumerate(rows)}
     starts = {
@@ -234,8 +234,8 @@ def _insight(
     data = whatif.payload(model, tidy, [*names, *rest], starts, unit)
     script = files("mvenet.report").joinpath("whatif.js").read_text(encoding="utf-8")
     return {
-        "importances": found[:MOST_IMPORTANT],
-        "dependences": list(insight.dependences(model, tidy, shown)),
+        "importances": _lines(found)[:MOST_IMPORTANT],
+        "dependences": insight.dependences(model, tidy, shown or names[:1]),
         "examples": looked_at,
         "example_columns": names[:MOST_CELLS],
         "decisions": insight.decisions(y, dist),
@@ -246,6 +246,28 @@ def _insight(
         "what_if": whatif.script_safe(data),
         "script": script,
     }
+
+
+def _lines(found: Importance) -> list[dict[str, Any]]:
+    """The importance of each column, as the page tells it: below zero is by chance only."""
+    lines = zip(found.columns, found.crps, found.mean, found.std, strict=True)
+    most = max(float(found.crps.max()), 1e-300)
+    return [
+        {
+            "column": name,
+            "share": max(0.0, float(rise)) / most,
+            **{part: max(0.0, float(v)) for part, v in (("all", rise), ("mean", a), ("std", b))},
+        }
+        for name, rise, a, b in lines
+    ]
+
+
+def _curve(dependence: PartialDependence, target: str, ax: Any) -> None:
+    """A small picture of how the prediction depends on a column; the page explains its colours."""
+    from mvenet import plots
+
+    label = target.replace("$", r"\$")
+    plots.DependenceDisplay(dependence=dependence, y_label=label, explained=False).plot(ax)
 
 
 def _baselines(model: Pipeline, fitted: FittedTable) -> list[findings.Line]:

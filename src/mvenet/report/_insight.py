@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,82 +12,24 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.pipeline import Pipeline
 
-from mvenet import metrics
-from mvenet._columns.cells import given_cells
+from mvenet import explain
+from mvenet.explain import Importance, PartialDependence
 from mvenet.predictive import predictive_distribution
 
 Array = NDArray[np.float64]
 MOST_ROWS, MOST_COLUMNS, MOST_CURVES = 400, 40, 6
 PREDICTIONS = 20_000  # rows that the importance of all columns may cost
 REPEATS = 2
+ROWS_OF_A_CURVE = 60
 
 
-@dataclass(frozen=True)
-class Importance:
-    """How much worse the score gets if a column is shuffled among the rows.
-
-    Attributes
-    ----------
-    column : str
-    loss : float
-        Rise of the CRPS, in units of y; below zero by chance only.
-    share : float
-        Of the rise of the column that matters most, 0 to 1.
-    """
-
-    column: str
-    loss: float
-    share: float
-
-
-@dataclass(frozen=True)
-class Dependence:
-    """How the prediction depends on a column, the others being as they are in the rows.
-
-    Attributes
-    ----------
-    column : str
-    values : list
-        Numbers, moments or levels.
-    mean, low, high : ndarray
-        Prediction and 90 % interval, each averaged over the rows.
-    """
-
-    column: str
-    values: list[Any]
-    mean: Array
-    low: Array
-    high: Array
-
-
-def importances(model: Pipeline, tidy: pl.DataFrame, y: Array, seed: int = 0) -> list[Importance]:
-    """Permutation importance of the CRPS, the most important column first.
-
-    ``tidy`` is the table as the model's encoder takes it. Of more than forty columns those are
-    shuffled that go most with what is predicted.
-    """
-    rng = np.random.default_rng(seed)
+def importances(model: Pipeline, tidy: pl.DataFrame, y: Array, seed: int = 0) -> Importance:
+    """Importance of the columns that may matter, on as many rows as there is time for."""
     names = _promising(model, tidy)
-    n = min(len(tidy), MOST_ROWS, max(50, PREDICTIONS // (REPEATS * len(names))))
-    rows = np.sort(rng.choice(len(tidy), n, replace=False))
-    X, target = model[0].transform(tidy[rows]), y[rows]
-    plain = _crps(model, X, target)
-    places = model[0].places()
-    losses = {}
-    for name in names:
-        changed = []
-        for _ in range(REPEATS):
-            shuffled = X.copy()
-            shuffled[:, places[name]] = X[rng.permutation(n)][:, places[name]]
-            changed.append(_crps(model, shuffled, target))
-        losses[name] = float(np.mean(changed)) - plain
-    most = max(max(losses.values()), 1e-300)
-    found = [Importance(name, loss, max(0.0, loss) / most) for name, loss in losses.items()]
-    return sorted(found, key=lambda importance: -importance.loss)
-
-
-def _crps(model: Pipeline, X: Array, y: Array) -> float:
-    return float(metrics.crps(y, predictive_distribution(model[1:], X)))
+    rows = min(MOST_ROWS, max(50, PREDICTIONS // (REPEATS * len(names))))
+    return explain.importance(
+        model, tidy, y, columns=names, n_repeats=REPEATS, max_rows=rows, random_state=seed
+    )
 
 
 def _promising(model: Pipeline, tidy: pl.DataFrame) -> list[str]:
@@ -110,39 +52,14 @@ def _promising(model: Pipeline, tidy: pl.DataFrame) -> list[str]:
 
 def dependences(
     model: Pipeline, tidy: pl.DataFrame, names: Sequence[str], seed: int = 0
-) -> Iterator[Dependence]:
+) -> list[PartialDependence]:
     """Partial dependence of the mean and of both ends of the 90 % interval."""
-    rng = np.random.default_rng(seed)
-    rows = np.sort(rng.choice(len(tidy), min(len(tidy), 60), replace=False))
-    X, places = model[0].transform(tidy[rows]), model[0].places()
-    for name in names[:MOST_CURVES]:
-        values = _grid(tidy[name])
-        # Named at last: polars takes a name such as ^sold$ for a pattern while it makes dates.
-        column = pl.Series(values, dtype=tidy.schema[name]).alias(name)
-        like = tidy[[0] * len(values)].with_columns(column)
-        block = model[0].transform(like)[:, places[name]]
-        changed = np.tile(X, (len(values), 1))
-        changed[:, places[name]] = np.repeat(block, len(rows), axis=0)
-        dist = predictive_distribution(model[1:], changed)
-        low, high = dist.interval(0.9).T
-        shape = (len(values), len(rows))
-        averaged = (part.reshape(shape).mean(axis=1) for part in (dist.mean, low, high))
-        yield Dependence(name, values, *averaged)
-
-
-def _grid(column: pl.Series) -> list[Any]:
-    """Values to try: up to twelve levels, or so many of the middle 98 %; dates have seasons."""
-    given = given_cells(column)
-    if column.dtype == pl.String:
-        return sorted(given.value_counts(sort=True).to_series().head(12).to_list())
-    numbers = given.cast(pl.Int64).cast(pl.Float64) if column.dtype != pl.Float64 else given
-    low, high = (float(np.quantile(numbers.to_numpy(), q)) for q in (0.01, 0.99))
-    if len(np.unique(numbers.to_numpy())) <= 12:
-        return sorted(given.unique().to_list())
-    grid = np.linspace(low, high, 17 if column.dtype == pl.Float64 else 73)
-    if column.dtype == pl.Float64:
-        return [float(v) for v in grid]
-    return pl.Series(np.round(grid)).cast(pl.Int64).cast(column.dtype).to_list()
+    return [
+        explain.partial_dependence(
+            model, tidy, name, quantiles=(0.05, 0.95), max_rows=ROWS_OF_A_CURVE, random_state=seed
+        )
+        for name in names[:MOST_CURVES]
+    ]
 
 
 @dataclass(frozen=True)
