@@ -34,7 +34,7 @@ CHAPTERS = {
         "with_mapie",
     ),
     "Shapes": ("two_modes", "counts", "bounded_shares"),
-    "Decisions": ("newsvendor", "measure_next"),
+    "Decisions": ("newsvendor", "measure_next", "reasons"),
     "Files and serving": ("from_file_to_onnx",),
     "The paper": ("sine_warmup", "both_penalties", "compare_strategies"),
 }

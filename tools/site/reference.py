@@ -35,6 +35,7 @@ PAGES: dict[str, tuple[str, dict[str, list[str] | None]]] = {
         },
     ),
     "metrics": ("Metrics", {"mvenet.metrics": None}),
+    "explain": ("Reasons", {"mvenet.explain": None}),
     "plots": ("Plots", {"mvenet.plots": None}),
     "files": ("Files and ONNX", {"mvenet.persistence": None, "mvenet.onnx": None}),
     "tables": (
