@@ -1,4 +1,4 @@
-"""Why is this interval so wide?
+"""What makes an interval wide, and which columns matter.
 
 `mvenet.explain` tells which columns matter for the mean and which for the noise, what widens the
 interval of a single row, and which training rows it is like. Here the machine decides on the noise,
