@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import BayesianRidge, LinearRegression
 
 from mvenet import AutoRegressor
-from mvenet._automatic.free_shape import atoms_of, resolution
+from mvenet._automatic.atoms import atoms_of, resolution
 from mvenet._automatic.plan import checked_bounds
 from mvenet._models.free_shape import GivenQuantiles, spread
 from mvenet.distributions import Normal, WithAtoms

@@ -40,9 +40,11 @@ MOST_BINS = 4  # of rows by how far their trees disagree: benchmarks/ablation.py
 ROWS_OF_A_BIN = 60  # at least: untested
 BIN_PRIOR_ROWS = 20.0  # benchmarks/ablation.py --only bin_prior_rows
 STEPS = (1.0, 0.85, 0.7, 0.5, 0.3, 0.15)  # towards the new weights: untested
+# How much of the new weights is those of least CRPS: benchmarks/ablation.py --only by_crps
+BY_CRPS = (0.0, 0.5, 1.0)
 PARTS = 4  # of the rows, of which each judges weights that the others made: untested
 MOST_ROWS_SHAPED = 20_000  # that the weights of a free shape are fitted on: untested
-ROWS_SCORED = 1_000  # whose CRPS decides: untested
+ROWS_SCORED = 1_500  # whose CRPS decides: untested
 GRID_SHARE = 0.95  # of rows that share their value: y lies on a grid: untested
 MOST_LONE_ATOMS = 8  # that have a component of their own: untested
 MOST_ATOMS = 256  # of a grid; beyond, narrow normals around values do: untested

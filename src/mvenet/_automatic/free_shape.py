@@ -4,35 +4,34 @@
    atom; otherwise those that many rows share are. What the mixture expects around them is collected
    there if that lowers the CRPS of the rows left out.
 2. Weights. The components of the noises, normals of several widths around what trees say, and the
-   distribution of all rows are mixed by expectation-maximisation, as in
-   :mod:`mvenet._automatic.stacking`: first for all rows, then for rows whose trees agree or
-   disagree about as much, drawn towards the weights of all.
-3. A share is earned. Without a gain in log-likelihood of two standard errors the mixture stays as
-   it was. A likelihood may rise at the cost of the CRPS, as by spikes at single values: the step
-   towards the new weights is the one that lowers the CRPS most, or none.
+   distribution of all rows are mixed twice: by expectation-maximisation, as in
+   :mod:`mvenet._automatic.stacking`, and by least CRPS, a quadratic problem. Each time first for
+   all rows, then for those whose trees disagree about as much, drawn to the weights of all.
+3. A share is earned. Without a gain of two standard errors, in log-likelihood or in CRPS, the
+   mixture stays as it was. A likelihood may rise at the cost of the CRPS, as by spikes at single
+   values: of some steps towards either weights, or between both, the one of lowest CRPS is taken,
+   or none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mvenet import _engine
+from mvenet._automatic.atoms import Bounds, atoms_of, bounded, resolution
 from mvenet._automatic.constants import (
-    ATOM_ROWS,
-    ATOM_SHARE,
     BETTER_BY,
     BIN_PRIOR_ROWS,
+    BY_CRPS,
     FREE_PRIOR,
-    GRID_SHARE,
     ITERATIONS,
     MARGINAL_VALUES,
-    MOST_ATOMS,
     MOST_BINS,
     MOST_LONE_ATOMS,
     MOST_ROWS_SHAPED,
@@ -59,9 +58,10 @@ from mvenet._models.interface import Sampler
 from mvenet._models.mixture import MULTIPLES
 from mvenet._training import fleet
 from mvenet.distributions import LogNormalMixture, NormalMixture, WithAtoms
+from mvenet.distributions._atoms import place_among
 
 Array = NDArray[np.float64]
-Bounds = tuple[float | None, float | None]
+_Fit = Callable[[NDArray[np.int64], Array, float], Array]  # of weights: rows, prior, its rows
 _FINEST = 1e-3  # standard deviations of y: cells of outcomes are at least so wide
 _TINY = float(np.finfo(np.float64).tiny)
 ROWS_AT_ONCE = 20_000  # whose components are held at once
@@ -211,6 +211,23 @@ class _Components:
         """The same of some rows."""
         return replace(self, means=self.means[:, some], stds=self.stds[:, some])
 
+    def by_group(self) -> Iterator[_Components]:
+        """Each group by itself."""
+        for number in range(self.groups):
+            own = self.group == number
+            group = np.zeros(int(own.sum()), dtype=np.int64)
+            yield _Components(self.means[own], self.stds[own], group, self.equal[own])
+
+    def below(self, places: Array) -> Array:
+        """Probability up to each place, (places, n), of components that weigh the same."""
+        found: Array = _engine.probabilities(
+            means=self.means,
+            stds=self.stds,
+            weights=self.weights(np.ones((1, 1))),
+            places=places,
+        )
+        return found
+
 
 def fit(
     held_out: OutOfFold,
@@ -231,14 +248,13 @@ def fit(
     rows = held_out.rows[few]
     entries = held_out.table.y[rows]
     y = np.exp(entries) if held_out.log else entries
-    step = resolution(y)
-    cell = max(step, _FINEST * float(y.std())) or 1.0
+    resolution_ = resolution(y)
+    cell = max(resolution_, _FINEST * float(y.std())) or 1.0
     some = np.sort(rng.permutation(len(rows))[:ROWS_SCORED])
     alone = _Components.of(noises, rows, [], [])
-    atoms = atoms_of(y, cell)
-    atoms = _worth(atoms, _Scored(held_out, alone, y, few, some), _start(noises, alone.groups))
+    atoms = _worth(atoms_of(y, cell), partial(_Scored, held_out, alone, y, few, some), noises)
     constants = _Constants.of(entries, atoms, 0.0 if held_out.log else 0.5 * cell, held_out.log)
-    atoms = _bounded(atoms, bounds, cell)
+    atoms = bounded(atoms, bounds, cell)
     widths = (*(_widths(entries, constants.least) for _ in naming), *constants.widths)
 
     def parts_of(rows: NDArray[np.int64], widths: Sequence[Array]) -> _Components:
@@ -248,34 +264,37 @@ def fit(
 
     parts = parts_of(rows, widths)
     start = _start(noises, parts.groups)
-    scored = _Scored(held_out, parts, y, few, some)
-    signal = _signal(naming, rows)
-    densities = _densities(parts, y, atoms, cell, held_out.log)
-    mixed = _Mixed(densities, held_out.weight[few], signal)
-    ends = mixed.ends if scoring == "log" else np.empty(0)
-    bins = np.searchsorted(ends, signal, side="right")
+    scored = _Scored(held_out, parts, y, few, some, atoms)
+    mixed = _Mixed(_Rows(held_out, few), _densities(parts, y, atoms, cell, held_out.log))
+    bins = _Bins.of(_signal(naming, rows))
+    scored_bins = _Bins(bins.ends, bins.number[some])
     part = _parts(held_out, rng)[few]
 
     def weights_of(used: NDArray[np.bool_]) -> Array:
-        if scoring == "log":
-            return mixed.shares(start, used)
-        return scored.shares(start, atoms, used[scored.rows])
+        """By likelihood, and by CRPS: (2, bins, groups)."""
+        by_crps = scored_bins.weights(scored.fit, used[some], start)
+        if scoring == "crps":
+            return np.stack([by_crps, by_crps])
+        return np.stack([bins.weights(mixed.fit, used, _prior(start)), by_crps])
 
-    # Each part of the rows judges weights that the others have made.
-    other = np.stack([weights_of(part != number) for number in range(PARTS)])[part, bins]
-    allowed = 0.0
-    if naming and (scoring == "crps" or _earned(mixed, other.T, start, held_out, few)):
-        allowed = _allowed(other[scored.rows].T, start, scored, atoms, factor)
-    chosen = (1.0 - allowed) * start + allowed * weights_of(part >= 0)
-    chosen, widths = _kept(chosen, widths, int((start > 0).sum()))
-    if not allowed or not any(len(some) for some in widths):
+    step = None
+    if naming:  # the weights of each part of the rows are made by the other parts: (2, groups, n)
+        other = np.stack([weights_of(part != number) for number in range(PARTS)])
+        other = np.moveaxis(other[part, :, bins.number], 0, -1)
+        step = _best_step(other, start, mixed, scored, factor)
+    if step is not None:
+        new = step.taken(start, weights_of(part >= 0))
+        chosen, widths = _kept(new, widths, int((start > 0).sum()))
+    if step is None or not any(len(some) for some in widths):
         none = tuple(some[:0] for some in widths)
         predicted = _predicted(
             held_out, partial(parts_of, widths=none), start[None], None, naming, atoms
         )
-        return Found(atoms, None, None, None, (), predicted, step)
-    predicted = _predicted(held_out, partial(parts_of, widths=widths), chosen, ends, naming, atoms)
-    return Found(atoms, widths, ends, chosen, constants.values, predicted, step)
+        return Found(atoms, None, None, None, (), predicted, resolution_)
+    predicted = _predicted(
+        held_out, partial(parts_of, widths=widths), chosen, bins.ends, naming, atoms
+    )
+    return Found(atoms, widths, bins.ends, chosen, constants.values, predicted, resolution_)
 
 
 def _signal(naming: Sequence[Candidate], rows: NDArray[np.int64]) -> Array:
@@ -294,18 +313,6 @@ def _parts(held_out: OutOfFold, rng: np.random.Generator) -> NDArray[np.int64]:
     return (rng.permutation(len(names)) % PARTS)[numbers]
 
 
-def _earned(
-    mixed: _Mixed, shares: Array, start: Array, held_out: OutOfFold, few: NDArray[np.int64]
-) -> bool:
-    """Whether the rows are likelier by two standard errors; those of a group count as one."""
-    gains = mixed.gains(shares, start)
-    mean = float(np.average(gains, weights=mixed.weight))
-    everywhere = np.full(len(held_out.rows), mean)
-    everywhere[few] = gains
-    error = held_out.standard_error(everywhere) * len(held_out.rows) / len(few)
-    return mean > BETTER_BY * error
-
-
 def _start(noises: Sequence[Candidate], groups: int) -> Array:
     """Weights of the mixture as it was: those of the noises' components, none of the rest."""
     own = np.concatenate([c.weights[c.weights > 0] for c in noises if c.weights is not None])
@@ -314,72 +321,78 @@ def _start(noises: Sequence[Candidate], groups: int) -> Array:
     return start
 
 
+def _prior(start: Array) -> Array:
+    """What the weights are drawn to: those of the mixture as it was, and a little of the rest."""
+    return np.where(start > 0, start, FREE_PRIOR)
+
+
 def _widths(entries: Array, least: float) -> Array:
     """Of normals around the values of a candidate, (w, 1)."""
     return np.unique(np.maximum(WIDTHS * float(entries.std()), least))[:, None]
 
 
-def _worth(atoms: Atoms | None, scored: _Scored, start: Array) -> Atoms | None:
+def _worth(
+    atoms: Atoms | None,
+    scored_with: Callable[[Atoms | None], _Scored],
+    noises: Sequence[Candidate],
+) -> Atoms | None:
     """The atoms, if the CRPS is no worse with them."""
     if atoms is None:
         return None
-    with_them, without = (scored.crps(start[:, None], some) for some in (atoms, None))
-    return atoms if with_them <= without else None
+    with_them, without = (scored_with(some) for some in (atoms, None))
+    start = _start(noises, with_them.groups)[:, None]
+    worse = with_them.crps(start) - without.crps(start)
+    return atoms if with_them.rows.mean(worse) <= 0 else None
 
 
-def _allowed(
-    shares: Array, start: Array, scored: _Scored, atoms: Atoms | None, factor: float
-) -> float:
-    """The step towards new weights, (groups, n), that lowers the CRPS most; zero is none.
+@dataclass(frozen=True)
+class _Step:
+    """From the mixture as it was towards new weights.
+
+    ``length`` is the share of the way; ``by_crps`` how much of the new weights is those of least
+    CRPS, the rest being those of largest likelihood.
+    """
+
+    length: float
+    by_crps: float
+
+    def taken(self, start: Array, new: Array) -> Array:
+        """Weights after it; ``new`` are those of likelihood, then those of CRPS."""
+        towards = (1.0 - self.by_crps) * new[0] + self.by_crps * new[1]
+        found: Array = (1.0 - self.length) * start + self.length * towards
+        return found
+
+
+def _best_step(
+    new: Array, start: Array, mixed: _Mixed, scored: _Scored, factor: float
+) -> _Step | None:
+    """The step towards new weights, (2, groups, n), that helps most, or None.
+
+    None may cost CRPS. Of those whose CRPS is within a standard error of the lowest, the likeliest
+    is taken: where the CRPS sees no difference, the likelihood does.
 
     Noises gain by the last training, on all rows, and values about half as much: with a share s of
     values, the CRPS then is expected to be ``1 - (1 - s / 2) (1 - factor)`` of that out of fold.
     """
-    best, least = 0.0, factor * scored.crps(start[:, None], atoms)
-    for step in STEPS:
-        tried = (1.0 - step) * start[:, None] + step * shares
-        free = float(tried[start == 0].sum(axis=0).mean())
-        after = (1.0 - (1.0 - 0.5 * free) * (1.0 - factor)) * scored.crps(tried, atoms)
-        if after < least:
-            best, least = step, after
-    return best
-
-
-def resolution(y: Array) -> float:
-    """The smallest step between values of y, but for rounding errors; zero if all are equal."""
-    steps = np.diff(np.unique(y))
-    rounding = 4.0 * np.finfo(np.float64).eps * float(np.abs(y).max())
-    steps = steps[steps > max(rounding, 1e-9 * float(np.ptp(y)))]
-    return float(steps.min()) if len(steps) else 0.0
-
-
-def atoms_of(y: Array, cell: float) -> Atoms | None:
-    """Values that may have a probability of their own, each with its cell."""
-    values, counts = np.unique(y, return_counts=True)
-    grid = counts[counts > 1].sum() >= GRID_SHARE * len(y)
-    many = counts >= max(ATOM_ROWS, ATOM_SHARE * len(y))
-    if grid and len(values) <= MOST_ATOMS:
-        many = np.ones(len(values), dtype=bool)
-    if not many.any() or len(values) < 2:
+    before = start[:, None]
+    crps_before = scored.crps(before)
+    likelier, closer = mixed.gains(new[0], before), crps_before - scored.crps(new[1])
+    if not (mixed.rows.significant(likelier) or scored.rows.significant(closer)):
         return None
-    between = 0.5 * (values[1:] + values[:-1])
-    cells = np.column_stack([[-np.inf, *between], [*between, np.inf]])
-    return Atoms(values[many], cells[many], cell)
-
-
-def _bounded(atoms: Atoms | None, bounds: Bounds, cell: float) -> Atoms | None:
-    """Atoms, with those at the ends that the user knows: all beyond is collected there."""
-    for end, value in enumerate(bounds):
-        if value is None or (atoms is not None and value in atoms.values):
-            continue
-        values = np.empty(0) if atoms is None else atoms.values
-        cells = np.empty((0, 2)) if atoms is None else atoms.cells.copy()
-        beyond = [-np.inf, value] if end == 0 else [value, np.inf]
-        if len(cells):  # the outermost atom's cell ends at the bound
-            cells[-end, end] = value if np.isinf(cells[-end, end]) else cells[-end, end]
-        at = 0 if end == 0 else len(values)
-        atoms = Atoms(np.insert(values, at, value), np.insert(cells, at, beyond, axis=0), cell)
-    return atoms
+    tried = list[tuple[_Step, Array, float]]()
+    for step in (_Step(length, by_crps) for length in STEPS for by_crps in BY_CRPS):
+        weights = step.taken(before, new)
+        free = float(weights[start == 0].sum(axis=0).mean())
+        expected = 1.0 - (1.0 - 0.5 * free) * (1.0 - factor)
+        crps = expected * scored.crps(weights)
+        gain = mixed.rows.mean(mixed.gains(weights, before))
+        if gain > 0 and scored.rows.mean(crps) < factor * scored.rows.mean(crps_before):
+            tried.append((step, crps, gain))
+    if not tried:
+        return None
+    least = min((crps for _, crps, _ in tried), key=scored.rows.mean)
+    close = [t for t in tried if scored.rows.within_a_standard_error(t[1] - least)]
+    return max(close, key=lambda t: t[2])[0]
 
 
 def _densities(parts: _Components, y: Array, atoms: Atoms | None, cell: float, log: bool) -> Array:
@@ -415,35 +428,73 @@ def _log(y: Array) -> Array:
 
 
 @dataclass(frozen=True)
+class _Bins:
+    """Rows that share their weights: those whose trees disagree about as much."""
+
+    ends: Array
+    number: NDArray[np.int64]  # of the bin of each row
+
+    @staticmethod
+    def of(signal: Array) -> _Bins:
+        """Of about as many rows each."""
+        count = int(np.clip(len(signal) // ROWS_OF_A_BIN, 1, MOST_BINS))
+        ends = np.unique(np.quantile(signal, np.arange(1, count) / count))
+        return _Bins(ends, np.searchsorted(ends, signal, side="right"))
+
+    def weights(self, fit: _Fit, used: NDArray[np.bool_], prior: Array) -> Array:
+        """Weights of the groups in each bin, (bins, groups), by some of the rows.
+
+        Those of all rows are drawn to the prior, those of a bin to those of all rows.
+        """
+        every = fit(np.flatnonzero(used), prior / prior.sum(), PRIOR_ROWS)
+        bins = (used & (self.number == number) for number in range(len(self.ends) + 1))
+        return np.array([fit(np.flatnonzero(rows), every, BIN_PRIOR_ROWS) for rows in bins])
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Some of the rows held out, and averages over them."""
+
+    held_out: OutOfFold
+    places: NDArray[np.int64]  # among the rows held out
+
+    @property
+    def weight(self) -> Array:
+        """Of each row."""
+        found: Array = self.held_out.weight[self.places]
+        return found
+
+    def mean(self, values: Array) -> float:
+        """Weighted."""
+        return float(np.average(values, weights=self.weight))
+
+    def standard_error(self, values: Array) -> float:
+        """Of the mean; rows of a group count as one."""
+        everywhere = np.full(len(self.held_out.rows), self.mean(values))
+        everywhere[self.places] = values
+        share = len(self.places) / len(self.held_out.rows)
+        return self.held_out.standard_error(everywhere) / share
+
+    def significant(self, gains: Array) -> bool:
+        """Whether the mean is above two standard errors."""
+        return self.mean(gains) > BETTER_BY * self.standard_error(gains)
+
+    def within_a_standard_error(self, differences: Array) -> bool:
+        """Whether the mean is at most that."""
+        return self.mean(differences) <= self.standard_error(differences)
+
+
+@dataclass(frozen=True)
 class _Mixed:
-    """Densities of groups at rows left out, (groups, n), and how far the rows' trees disagree."""
+    """Densities of groups at some rows, (groups, n), and weights that make them likely."""
 
+    rows: _Rows
     densities: Array
-    weight: Array
-    signal: Array
 
-    @cached_property
-    def ends(self) -> Array:
-        """Where bins of about as many rows end."""
-        bins = int(np.clip(len(self.signal) // ROWS_OF_A_BIN, 1, MOST_BINS))
-        return np.unique(np.quantile(self.signal, np.arange(1, bins) / bins))
-
-    def shares(self, start: Array, used: NDArray[np.bool_]) -> Array:
-        """Weights that make some of the rows likely, (bins, groups)."""
-        prior = np.where(start > 0, start, FREE_PRIOR)
-        every = self._maximised(np.flatnonzero(used), prior, PRIOR_ROWS)
-        member = np.searchsorted(self.ends, self.signal, side="right")
-        found = [
-            self._maximised(np.flatnonzero(used & (member == number)), every, BIN_PRIOR_ROWS)
-            for number in range(len(self.ends) + 1)
-        ]
-        return np.array(found)
-
-    def _maximised(self, rows: Any, prior: Array, prior_rows: float) -> Array:
+    def fit(self, rows: NDArray[np.int64], prior: Array, prior_rows: float) -> Array:
         """Weights by expectation-maximisation on some rows, drawn towards a prior."""
-        densities, weight = self.densities[:, rows], self.weight[rows]
-        shares: Array = prior / prior.sum()
-        prior = shares
+        densities, weight = self.densities[:, rows], self.rows.weight[rows]
+        shares = prior
         if not len(weight):
             return shares
         scaled, counts = densities / densities.max(axis=0), len(weight) * weight / weight.sum()
@@ -455,7 +506,8 @@ class _Mixed:
     def gains(self, shares: Array, start: Array) -> Array:
         """By how much weights of each row, (groups, n), make it likelier."""
         after: Array = np.log((shares * self.densities).sum(axis=0))
-        return after - np.log(start @ self.densities)
+        before: Array = np.log((start * self.densities).sum(axis=0))
+        return after - before
 
 
 def _kept(
@@ -480,68 +532,60 @@ class _Scored:
         y: Array,
         few: NDArray[np.int64],
         rows: NDArray[np.int64],
+        atoms: Atoms | None,
     ) -> None:
-        self.rows, self.parts, self.log = rows, parts.rows(rows), held_out.log
-        self.y, self.weight = y[rows], held_out.weight[few[rows]]
+        self.rows, self.groups, self._chosen = _Rows(held_out, few[rows]), parts.groups, rows
         beyond = _TAILS * float(y.std())
-        low = max(float(y.min()) - beyond, 0.0) if held_out.log else float(y.min()) - beyond
-        even = np.linspace(low, float(y.max()) + beyond, 100)
-        self.ends = np.unique(np.concatenate([np.quantile(y, np.linspace(0, 1, 150)), even]))
-        self._middle = 0.5 * (self.ends[1:] + self.ends[:-1])
+        low = float(y.min()) - beyond
+        even = np.linspace(max(low, 0.0) if held_out.log else low, float(y.max()) + beyond, 100)
+        ends = np.unique(np.concatenate([np.quantile(y, np.linspace(0, 1, 150)), even]))
+        self._lengths, middle = np.diff(ends), 0.5 * (ends[1:] + ends[:-1])
+        places = middle if atoms is None else place_among(middle, atoms.values, atoms.cells)
+        reached = (y[rows] <= middle[:, None]).astype(np.float64)
+        # What each group expects up to each threshold, less what was seen: (groups, thresholds, n).
+        self._off = np.array(
+            [
+                part.below(_log(places) if held_out.log else places) - reached
+                for part in parts.rows(rows).by_group()
+            ],
+            dtype=np.float32,
+        )
 
-    def crps(self, shares: Array, atoms: Atoms | None) -> float:
-        """Mean over the rows, by weights of the groups, (groups, n) or (groups, 1)."""
-        off = np.square(self._below(self.parts.weights(shares), atoms) - self._outcomes())
-        return float(np.average(np.diff(self.ends) @ off, weights=self.weight))
+    def crps(self, shares: Array) -> Array:
+        """Of each row, by weights of the groups, (groups, 1) or (groups, rows of ``few``)."""
+        own = shares if shares.shape[1] == 1 else shares[:, self._chosen]
+        total = np.zeros(self._off.shape[1:], dtype=np.float32)
+        for off, share in zip(self._off, own.astype(np.float32), strict=True):
+            total += share * off
+        found: Array = self._lengths @ np.square(total)
+        return found
 
-    def shares(self, start: Array, atoms: Atoms | None, used: NDArray[np.bool_]) -> Array:
-        """Weights of the groups, (1, groups), of least CRPS on some rows, drawn to the start.
+    def fit(self, rows: NDArray[np.int64], prior: Array, prior_rows: float) -> Array:
+        """Weights of least CRPS on some rows, drawn towards a prior.
 
         The CRPS is a square in the weights: least squares with weights that are not negative.
         """
         from scipy.optimize import nnls
 
-        outcomes, root = self._outcomes(), np.sqrt(np.diff(self.ends))[:, None]
-        each = np.sqrt(used * self.weight / (used @ self.weight))
-        design = []
-        for number in range(len(start)):
-            only = (np.arange(len(start)) == number)[:, None].astype(np.float64)
-            below = self._below(self.parts.weights(only), atoms)
-            design.append(((below - outcomes) * root * each).ravel())
+        if not len(rows):
+            return prior
+        weight = self.rows.weight[rows]
+        each = np.sqrt(weight / weight.sum())
+        root = (np.sqrt(self._lengths)[:, None] * each).astype(np.float32)
+        design = (self._off[:, :, rows] * root).reshape(len(prior), -1)
         # Normal equations: a hundred weights at most, and a quarter of a million squares.
-        table = np.array(design)
-        gram = table @ table.T
+        gram = (design @ design.T).astype(np.float64)
         scale = float(np.trace(gram)) / len(gram) or 1.0
-        pull = PRIOR_ROWS / len(self.y)
-        certain = 100.0 * np.ones((1, len(start)))  # the weights sum to one
-        factor = np.linalg.cholesky(gram / scale + 1e-9 * np.eye(len(gram))).T
-        stacked = np.vstack([factor, np.sqrt(pull) * np.eye(len(gram)), certain])
-        wanted = np.concatenate([np.zeros(len(gram)), np.sqrt(pull) * start, [100.0]])
+        pull = np.sqrt(prior_rows / len(rows))
+        certain = 100.0  # the weights sum to one: a row that outweighs all others
+        values, vectors = np.linalg.eigh(gram / scale)  # two groups may be the same: no Cholesky
+        factor = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        one = np.full((1, len(gram)), certain)
+        stacked = np.vstack([factor, pull * np.eye(len(gram)), one])
+        wanted = np.concatenate([np.zeros(len(gram)), pull * prior, [certain]])
         found = nnls(stacked, wanted)[0]
-        shares: Array = (found / found.sum()).reshape(1, -1)
+        shares: Array = found / found.sum()
         return shares
-
-    def _outcomes(self) -> Array:
-        """Whether the outcome of each row is at most each threshold, (thresholds, n)."""
-        reached: Array = (self.y <= self._middle[:, None]).astype(np.float64)
-        return reached
-
-    def _below(self, weights: Array, atoms: Atoms | None) -> Array:
-        """Probability up to each threshold, (thresholds, n), by weights of the components."""
-        places = self._middle
-        if atoms is not None:
-            cell = np.searchsorted(atoms.cells[:, 0], places, side="right") - 1
-            inside = (cell >= 0) & (places < atoms.cells[cell, 1])
-            end = (places >= atoms.values[cell]).astype(np.int64)
-            places = np.where(inside, atoms.cells[cell, end], places)
-        used = weights.any(axis=1)
-        found: Array = _engine.probabilities(
-            means=self.parts.means[used],
-            stds=self.parts.stds[used],
-            weights=np.ascontiguousarray(weights[used]),
-            places=_log(places) if self.log else places,
-        )
-        return found
 
 
 def _predicted(

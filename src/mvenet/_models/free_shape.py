@@ -21,6 +21,7 @@ from mvenet._models.forest import Forest
 from mvenet._models.interface import Columns, Inputs, Sampler
 from mvenet._models.means import GIVEN_QUANTILES, GivenRegressor
 from mvenet._models.seen import WIDEST
+from mvenet.distributions._atoms import nothing_between
 
 Array = NDArray[np.float64]
 # Far more than a fit makes: a small file could otherwise ask for any amount of memory.
@@ -184,8 +185,7 @@ class Atoms:
     @property
     def everywhere(self) -> bool:
         """Whether the cells leave nothing out: y lies on a grid."""
-        low, high = self.cells.T
-        return bool(np.isinf(low[0]) and np.isinf(high[-1]) and (low[1:] == high[:-1]).all())
+        return nothing_between(self.cells)
 
     def check(self) -> None:
         """Raise an error if a fit cannot have made it."""

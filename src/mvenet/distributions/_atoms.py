@@ -167,12 +167,7 @@ class WithAtoms(Distribution):
         return np.where(inside, self.atoms[cell], y)
 
     def _place(self, y: FloatArray) -> FloatArray:
-        """Where the smooth distribution has as much below as this one up to and including y."""
-        cell = np.searchsorted(self.cells[:, 0], y, side="right") - 1
-        inside = (cell >= 0) & (y < self.cells[cell, 1])
-        end = np.where(y >= self.atoms[cell], self.cells[cell, 1], self.cells[cell, 0])
-        place: FloatArray = np.where(inside, end, y)
-        return place
+        return place_among(y, self.atoms, self.cells)
 
     def _tail(self, y: FloatArray, sign: float) -> FloatArray:
         return self.smooth._tail(self._place(y), sign)
@@ -259,6 +254,15 @@ class WithAtoms(Distribution):
                     width = 0.5 * (far - near) * np.abs(end - begin) * share
                     total += width * np.square(self.smooth._tail(x, sign))
         return total
+
+
+def place_among(y: FloatArray, atoms: FloatArray, cells: FloatArray) -> FloatArray:
+    """Where a smooth distribution has as much below as one with atoms up to and including y."""
+    cell = np.searchsorted(cells[:, 0], y, side="right") - 1
+    inside = (cell >= 0) & (y < cells[cell, 1])
+    end = np.where(y >= atoms[cell], cells[cell, 1], cells[cell, 0])
+    place: FloatArray = np.where(inside, end, y)
+    return place
 
 
 def nothing_between(cells: FloatArray) -> bool:
