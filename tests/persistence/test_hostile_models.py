@@ -25,7 +25,7 @@ from mvenet._models.checks import MalformedError
 from mvenet._models.composite import Composite
 from mvenet._models.ensemble import Ensemble
 from mvenet._models.forest import Forest
-from mvenet._models.free_shape import Atoms, Constant, FreeShape, TreeValues
+from mvenet._models.free_shape import Atoms, Constant, FreeShape, Residuals, TreeValues
 from mvenet._models.means import GivenRegressor, Linear, MeanOfNoise, NetworkMean
 from mvenet.persistence import load, load_to_predict, save
 
@@ -433,6 +433,10 @@ def test_parts_that_no_fit_has_made(change: str, made: Pipeline, path: Path) -> 
         assert "holds a model that no fit has made: " in said and reason in said
 
 
+def residuals(model: Composite, quantiles: np.ndarray, width: float = 1.0) -> Composite:
+    return of_free(model, residuals=Residuals(quantiles, np.array([width])))
+
+
 def of_free(model: Composite, **fields: Any) -> Composite:
     return holding(model, free=holding(model.free, **fields))
 
@@ -480,6 +484,14 @@ SHAPES: dict[str, tuple[str, Callable[[Composite], Composite]]] = {
     "atoms as shape": ("place of FreeShape", lambda m: holding(m, free=m.atoms)),
     "shape as atoms": ("place of Atoms", lambda m: holding(m, atoms=m.free)),
     "shape further": ("place of FreeShape", lambda m: of_free(m, further=1)),
+    "residuals NaN": ("residuals", lambda m: residuals(m, np.full(3, math.nan))),
+    "no residuals": ("no residuals", lambda m: residuals(m, np.ones(0))),
+    "residuals of a table": ("no list", lambda m: residuals(m, np.ones((3, 1)))),
+    "residuals without a weight": ("weights", lambda m: residuals(m, np.ones(3))),
+    "residual far away": ("farther", lambda m: residuals(m, np.full(3, 1e300))),
+    "width of residuals below 0": ("not positive", lambda m: residuals(m, np.ones(3), -1.0)),
+    "many residuals": ("more components", lambda m: residuals(m, np.ones(100_000))),
+    "list as residuals": ("place of Residuals", lambda m: of_free(m, residuals=[])),
     "no samplers": ("no values", lambda m: of_free(m, samplers=(), widths=())),
     "list of samplers": ("no values", lambda m: of_free(m, samplers=list(m.free.samplers))),
     "fewer samplers": ("no values", lambda m: of_free(m, samplers=m.free.samplers[:1])),

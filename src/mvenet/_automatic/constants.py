@@ -35,6 +35,9 @@ TREE_VALUES = 25  # trees whose values are components: untested
 MARGINAL_VALUES = 32  # quantiles of y that stand for its distribution: untested
 # Of normals around the trees' values, in standard deviations of y.
 WIDTHS = np.array([0.0026, 0.01, 0.033, 0.08, 0.16, 0.33, 0.65])  # untested
+RESIDUAL_VALUES = 25  # quantiles of residuals: untested
+# Of normals around them, in standard deviations of the row.
+RESIDUAL_WIDTHS = np.array([0.05, 0.1, 0.2, 0.4])  # untested
 FREE_PRIOR = 0.02  # weight of each of them before any row was seen: untested
 MOST_BINS = 4  # of rows by how far their trees disagree: benchmarks/ablation.py --only most_bins
 ROWS_OF_A_BIN = 60  # at least: untested
@@ -42,7 +45,8 @@ BIN_PRIOR_ROWS = 20.0  # benchmarks/ablation.py --only bin_prior_rows
 STEPS = (1.0, 0.85, 0.7, 0.5, 0.3, 0.15)  # towards the new weights: untested
 # How much of the new weights is those of least CRPS: benchmarks/ablation.py --only by_crps
 BY_CRPS = (0.0, 0.5, 1.0)
-PARTS = 4  # of the rows, of which each judges weights that the others made: untested
+MEAN_WORSE = 1.02  # times the mean's error that a better shape may cost at most: untested
+PARTS = 4  # of the rows, each compared by weights that the others made: untested
 MOST_ROWS_SHAPED = 20_000  # that the weights of a free shape are fitted on: untested
 ROWS_SCORED = 1_500  # whose CRPS decides: untested
 GRID_SHARE = 0.95  # of rows that share their value: y lies on a grid: untested

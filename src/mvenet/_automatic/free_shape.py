@@ -3,10 +3,11 @@
 1. Atoms. If nearly all rows share their values with others, y lies on a grid, and every value is an
    atom; otherwise those that many rows share are. What the mixture expects around them is collected
    there if that lowers the CRPS of the rows left out.
-2. Weights. The components of the noises, normals of several widths around what trees say, and the
-   distribution of all rows are mixed twice: by expectation-maximisation, as in
-   :mod:`mvenet._automatic.stacking`, and by least CRPS, a quadratic problem. Each time first for
-   all rows, then for those whose trees disagree about as much, drawn to the weights of all.
+2. Weights. The components of the noises, and normals of several widths around what trees say,
+   around the mean plus residuals of other rows and around quantiles of all rows, are mixed twice:
+   by expectation-maximisation, as in :mod:`mvenet._automatic.stacking`, and by least CRPS, a
+   quadratic problem. Each time first for all rows, then for those whose trees disagree about as
+   much, drawn to the weights of all.
 3. A share is earned. Without a gain of two standard errors, in log-likelihood or in CRPS, the
    mixture stays as it was. A likelihood may rise at the cost of the CRPS, as by spikes at single
    values: of some steps towards either weights, or between both, the one of lowest CRPS is taken,
@@ -32,11 +33,14 @@ from mvenet._automatic.constants import (
     FREE_PRIOR,
     ITERATIONS,
     MARGINAL_VALUES,
+    MEAN_WORSE,
     MOST_BINS,
     MOST_LONE_ATOMS,
     MOST_ROWS_SHAPED,
     PARTS,
     PRIOR_ROWS,
+    RESIDUAL_VALUES,
+    RESIDUAL_WIDTHS,
     ROWS_OF_A_BIN,
     ROWS_SCORED,
     SMALLEST_WEIGHT,
@@ -45,12 +49,15 @@ from mvenet._automatic.constants import (
     WIDTHS,
 )
 from mvenet._automatic.out_of_fold import Candidate, OutOfFold, Prediction, typical_std
+from mvenet._models import mixture
 from mvenet._models.forest import Forest
 from mvenet._models.free_shape import (
+    MOST_DEVIATIONS,
     Atoms,
     Constant,
     FreeShape,
     GivenQuantiles,
+    Residuals,
     TreeValues,
     spread,
 )
@@ -77,11 +84,13 @@ class Found:
     atoms : Atoms or None
     widths : tuple of ndarray, or None
         Of normals around the values of each candidate that names some, then around each of the
-        constants; None if the shape is not free.
+        constants, then around the residuals; None if the shape is not free.
     ends, weights : ndarray, or None
         As of :class:`~mvenet._models.free_shape.FreeShape`.
     constants : tuple of ndarray
         Values that are the same for every row: quantiles of y, and atoms.
+    residuals : ndarray
+        Quantiles of residuals, in standard deviations.
     predicted : Prediction
         Out of fold.
     resolution : float
@@ -93,6 +102,7 @@ class Found:
     ends: Array | None
     weights: Array | None
     constants: tuple[Array, ...]
+    residuals: Array
     predicted: Prediction
     resolution: float
 
@@ -110,13 +120,17 @@ class Found:
             return None
         named: list[Callable[[], Sampler]] = [partial(_named, model) for model in fitted]
         named += [partial(Constant, values) for values in self.constants]
+        *around_values, around_residuals = self.widths
         kept = [
             (make(), some)
-            for number, (make, some) in enumerate(zip(named, self.widths, strict=True))
+            for number, (make, some) in enumerate(zip(named, around_values, strict=True))
             if number == 0 or len(some)  # bins are made by the first, whatever it weighs
         ]
         samplers, widths = zip(*kept, strict=True)
-        return FreeShape(samplers, widths, self.ends, self.weights)
+        shape = FreeShape(samplers, widths, self.ends, self.weights)
+        if not len(around_residuals):
+            return shape
+        return replace(shape, residuals=Residuals(self.residuals, around_residuals[:, 0].copy()))
 
 
 def _named(fitted: Callable[[], Any]) -> Sampler:
@@ -171,13 +185,8 @@ class _Components:
     equal: Array
 
     @staticmethod
-    def of(
-        noises: Sequence[Candidate],
-        rows: NDArray[np.int64],
-        named: Sequence[Array],
-        widths: Sequence[Array],
-    ) -> _Components:
-        """All that may be mixed, out of fold; ``named`` are values, each of shape (k, n)."""
+    def of(noises: Sequence[Candidate], rows: NDArray[np.int64]) -> _Components:
+        """Those of the noises, out of fold."""
         means, stds = list[Array](), list[Array]()
         for candidate in noises:
             assert candidate.shape is not None
@@ -185,17 +194,36 @@ class _Components:
             assert candidate.weights is not None
             std = np.exp(candidate.shape.applied(candidate.log_std[rows]))
             for multiple in MULTIPLES[candidate.weights > 0]:
-                means.append(candidate.mean[rows][None])
-                stds.append((multiple * std)[None])
+                means.append(candidate.mean[rows])
+                stds.append(multiple * std)
+        count = len(means)
+        return _Components(np.array(means), np.array(stds), np.arange(count), np.ones(count))
+
+    def around(self, named: Sequence[Array], widths: Sequence[Array]) -> _Components:
+        """With normals around lists of values, each (k, n), a group for each width of a list.
+
+        The widths of a list are of shape (w, 1), (w, k) or (w, 1, n).
+        """
+        means, stds, counts = [self.means], [self.stds], list[int]()
         for values, some in zip(named, widths, strict=True):
             for width in some:
                 means.append(values)
-                wide = np.broadcast_to(width, len(values))[:, None]
-                stds.append(np.repeat(wide, len(rows), axis=1))
-        counts = [len(several) for several in means]
-        group = np.repeat(np.arange(len(counts)), counts)
+                by_row = width.ndim == 2
+                stds.append(np.broadcast_to(width if by_row else width[:, None], values.shape))
+                counts.append(len(values))
+        group = np.repeat(np.arange(len(counts)), counts) + self.groups
         equal = np.repeat(np.array(counts, dtype=np.float64), counts)
-        return _Components(np.concatenate(means), np.concatenate(stds), group, equal)
+        return _Components(
+            np.concatenate(means),
+            np.concatenate(stds),
+            np.concatenate([self.group, group]),
+            np.concatenate([self.equal, equal]),
+        )
+
+    def moments(self, shares: Array) -> tuple[Array, Array]:
+        """Mean and standard deviation of the mixture by weights of the groups, (groups,)."""
+        weights = shares[self.group] / self.equal
+        return mixture.moments(self.means, self.stds, weights, log=False)
 
     @property
     def groups(self) -> int:
@@ -210,6 +238,13 @@ class _Components:
     def rows(self, some: NDArray[np.int64]) -> _Components:
         """The same of some rows."""
         return replace(self, means=self.means[:, some], stds=self.stds[:, some])
+
+    def expected(self, log: bool) -> Array:
+        """The mean of each group, (groups, n), in units of y."""
+        each = np.exp(self.means + 0.5 * np.square(self.stds)) if log else self.means
+        total = np.zeros((self.groups, each.shape[1]))
+        np.add.at(total, self.group, each / self.equal[:, None])
+        return total
 
     def by_group(self) -> Iterator[_Components]:
         """Each group by itself."""
@@ -251,21 +286,30 @@ def fit(
     resolution_ = resolution(y)
     cell = max(resolution_, _FINEST * float(y.std())) or 1.0
     some = np.sort(rng.permutation(len(rows))[:ROWS_SCORED])
-    alone = _Components.of(noises, rows, [], [])
+    alone = _Components.of(noises, rows)
     atoms = _worth(atoms_of(y, cell), partial(_Scored, held_out, alone, y, few, some), noises)
     constants = _Constants.of(entries, atoms, 0.0 if held_out.log else 0.5 * cell, held_out.log)
     atoms = bounded(atoms, bounds, cell)
     widths = (*(_widths(entries, constants.least) for _ in naming), *constants.widths)
+    widths = (*widths, RESIDUAL_WIDTHS[:, None])
+    location, scale = alone.moments(_start(noises, alone.groups))
+    levels = (np.arange(RESIDUAL_VALUES) + 0.5) / RESIDUAL_VALUES
+    residuals = np.quantile((entries - location) / scale, levels)
+    residuals = np.clip(residuals, -MOST_DEVIATIONS, MOST_DEVIATIONS)
 
     def parts_of(rows: NDArray[np.int64], widths: Sequence[Array]) -> _Components:
         values = [c.values[:, rows] for c in naming if c.values is not None]
         values += [np.repeat(v[:, None], len(rows), axis=1) for v in constants.values]
-        return _Components.of(noises, rows, values, widths)
+        own = _Components.of(noises, rows).around(values, widths[:-1])
+        location, scale = own.moments(_start(noises, own.groups))
+        around, shares = location + residuals[:, None] * scale, widths[-1] * scale
+        return own.around([around], [np.maximum(shares, constants.least)[:, None]])
 
     parts = parts_of(rows, widths)
     start = _start(noises, parts.groups)
     scored = _Scored(held_out, parts, y, few, some, atoms)
-    mixed = _Mixed(_Rows(held_out, few), _densities(parts, y, atoms, cell, held_out.log))
+    densities = _densities(parts, y, atoms, cell, held_out.log)
+    mixed = _Mixed(_Rows(held_out, few), densities, parts.expected(held_out.log) - y)
     bins = _Bins.of(_signal(naming, rows))
     scored_bins = _Bins(bins.ends, bins.number[some])
     part = _parts(held_out, rng)[few]
@@ -290,11 +334,13 @@ def fit(
         predicted = _predicted(
             held_out, partial(parts_of, widths=none), start[None], None, naming, atoms
         )
-        return Found(atoms, None, None, None, (), predicted, resolution_)
+        return Found(atoms, None, None, None, (), residuals, predicted, resolution_)
     predicted = _predicted(
         held_out, partial(parts_of, widths=widths), chosen, bins.ends, naming, atoms
     )
-    return Found(atoms, widths, bins.ends, chosen, constants.values, predicted, resolution_)
+    return Found(
+        atoms, widths, bins.ends, chosen, constants.values, residuals, predicted, resolution_
+    )
 
 
 def _signal(naming: Sequence[Candidate], rows: NDArray[np.int64]) -> Array:
@@ -368,8 +414,9 @@ def _best_step(
 ) -> _Step | None:
     """The step towards new weights, (2, groups, n), that helps most, or None.
 
-    None may cost CRPS. Of those whose CRPS is within a standard error of the lowest, the likeliest
-    is taken: where the CRPS sees no difference, the likelihood does.
+    None may cost CRPS, nor more than a little of the mean. Of those whose CRPS is within a standard
+    error of the lowest, the likeliest is taken: where the CRPS sees no difference, the likelihood
+    does.
 
     Noises gain by the last training, on all rows, and values about half as much: with a share s of
     values, the CRPS then is expected to be ``1 - (1 - s / 2) (1 - factor)`` of that out of fold.
@@ -386,7 +433,8 @@ def _best_step(
         expected = 1.0 - (1.0 - 0.5 * free) * (1.0 - factor)
         crps = expected * scored.crps(weights)
         gain = mixed.rows.mean(mixed.gains(weights, before))
-        if gain > 0 and scored.rows.mean(crps) < factor * scored.rows.mean(crps_before):
+        better = scored.rows.mean(crps) < factor * scored.rows.mean(crps_before)
+        if better and gain > 0 and mixed.rmse(weights) <= MEAN_WORSE * mixed.rmse(before):
             tried.append((step, crps, gain))
     if not tried:
         return None
@@ -486,10 +534,14 @@ class _Rows:
 
 @dataclass(frozen=True)
 class _Mixed:
-    """Densities of groups at some rows, (groups, n), and weights that make them likely."""
+    """Densities of groups at some rows, (groups, n), and weights that make them likely.
+
+    ``errors`` are those of the groups' means, in units of y.
+    """
 
     rows: _Rows
     densities: Array
+    errors: Array
 
     def fit(self, rows: NDArray[np.int64], prior: Array, prior_rows: float) -> Array:
         """Weights by expectation-maximisation on some rows, drawn towards a prior."""
@@ -502,6 +554,10 @@ class _Mixed:
             shares = shares * (scaled @ (counts / (shares @ scaled))) + prior_rows * prior
             shares = shares / shares.sum()
         return shares
+
+    def rmse(self, shares: Array) -> float:
+        """Of the mixture's mean, by weights of the groups, (groups, n) or (groups, 1)."""
+        return float(np.sqrt(self.rows.mean(np.square((shares * self.errors).sum(axis=0)))))
 
     def gains(self, shares: Array, start: Array) -> Array:
         """By how much weights of each row, (groups, n), make it likelier."""

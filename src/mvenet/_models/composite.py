@@ -185,12 +185,13 @@ class Composite:
             means[here] = mean
             stds[here] = np.hypot(widths, np.sqrt(added))
             at = here.stop
-        weights = self.weights
+        narrowest, weights = max(self.narrowest, _TINY), self.weights
+        np.clip(stds[:at], narrowest, self.widest, out=stds[:at])
         if self.free is not None:
-            values, some, weights = self.free.components(inputs, at)
+            noises = mixture.moments(means[:at], stds[:at], weights, log=False)
+            values, some, weights = self.free.components(inputs, at, *noises)
             means[at:] = np.clip(values, *self.limits)
-            stds[at:] = np.hypot(some[:, None], np.sqrt(added))
-        np.clip(stds, max(self.narrowest, _TINY), self.widest, out=stds)
+            stds[at:] = np.clip(np.hypot(some, np.sqrt(added)), narrowest, self.widest)
         return means, stds, weights, disagreement + added
 
     def _in_parts(self, fill: Callable[[slice, int], None], n: int, threads: int) -> None:

@@ -3,7 +3,9 @@
 Trees that are grown to the end name, each, the outcome of a training row that is much like the row
 in question; together they are draws from its distribution, with as many modes as that has. A normal
 of some width around each makes a density of them. The quantiles of all training rows, whatever the
-columns say, are another such list, and so is a single value that many rows share.
+columns say, are another such list, and so is a single value that many rows share. Residuals are a
+list of their own: the mean of a row plus what residuals of other rows are, in standard deviations.
+Skewed noise, or noise of several modes, has that shape in every row.
 
 How much each of these and of the noises weighs depends on the row: on how far its trees disagree.
 Where a training row is a near twin, they all name it; where no row is near, they name anything.
@@ -16,7 +18,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mvenet._models.checks import check_array, check_fields, check_number, require, shape_of
+from mvenet._models.checks import (
+    check_array,
+    check_fields,
+    check_number,
+    check_part,
+    require,
+    shape_of,
+)
 from mvenet._models.forest import Forest
 from mvenet._models.interface import Columns, Inputs, Sampler
 from mvenet._models.means import GIVEN_QUANTILES, GivenRegressor
@@ -27,6 +36,7 @@ Array = NDArray[np.float64]
 # Far more than a fit makes: a small file could otherwise ask for any amount of memory.
 MOST_COMPONENTS = 4_096
 MOST_ATOMS = 4_096
+MOST_DEVIATIONS = 1e6  # of a residual
 
 
 @dataclass(frozen=True)
@@ -92,6 +102,38 @@ class GivenQuantiles:
 
 
 @dataclass(frozen=True)
+class Residuals:
+    """What residuals of other rows are, in standard deviations of the noises' mixture.
+
+    Attributes
+    ----------
+    quantiles : ndarray of shape (r,)
+        From the mixture's mean.
+    widths : ndarray of shape (w,)
+        Standard deviations of the normals around them, as shares of the mixture's.
+    """
+
+    quantiles: Array
+    widths: Array
+
+    @property
+    def count(self) -> int:
+        """Components."""
+        return len(self.quantiles) * len(self.widths)
+
+    def check(self) -> None:
+        """Raise an error if a fit cannot have made it."""
+        check_fields(self, Residuals)
+        for name, part in (("residuals", self.quantiles), ("widths of residuals", self.widths)):
+            count = shape_of(part, 1, f"{name} are no list")
+            require(count[0] > 0, f"there are no {name}")
+            check_array(part, count, name)
+            usual = np.abs(part).max() <= MOST_DEVIATIONS
+            require(usual, "a residual is farther away than any that a fit keeps")
+        require((self.widths > 0).all(), "widths of residuals are not positive")
+
+
+@dataclass(frozen=True)
 class FreeShape:
     """Lists of values, the widths of normals around them, and the weights of all components.
 
@@ -104,33 +146,50 @@ class FreeShape:
         its values, or for each of its k.
     ends : ndarray of shape (bins - 1,)
         Standard deviations of the first sampler's values between which rows share their weights.
-    weights : ndarray of shape (bins, components)
-        Of the noises' components, then of each sampler with each of its widths, in all one.
+    weights : ndarray of shape (bins, groups)
+        Of the noises' components, then of each sampler with each of its widths, then of the
+        residuals with each of theirs, in all one. What is in a group shares its weight equally.
+    residuals : Residuals or None
     """
 
     samplers: tuple[Sampler, ...]
     widths: tuple[Array, ...]
     ends: Array
     weights: Array
+    residuals: Residuals | None = None
 
     @property
     def count(self) -> int:
         """Components besides the noises'."""
-        return sum(len(s) * len(w) for s, w in zip(self.samplers, self.widths, strict=True))
+        named = sum(len(s) * len(w) for s, w in zip(self.samplers, self.widths, strict=True))
+        return named + (0 if self.residuals is None else self.residuals.count)
 
-    def components(self, inputs: Inputs, noises: int) -> tuple[Array, Array, Array]:
-        """Means (c, n) and widths (c,) of its components; weights of all, (noises + c, n)."""
+    def components(
+        self, inputs: Inputs, noises: int, location: Array, scale: Array
+    ) -> tuple[Array, Array, Array]:
+        """Means and widths of its components, (c, n), and weights of all, (noises + c, n).
+
+        ``location`` and ``scale`` are mean and standard deviation of the noises' mixture, (n,).
+        """
         values = [sampler.named(inputs) for sampler in self.samplers]
         shares = self.weights[self.bin_of(values[0])].T
-        means, widths, weights, at = [], [], [shares[:noises]], noises
+        means, widths, each = list[Array](), list[Array](), list[int]()
         for several, some in zip(values, self.widths, strict=True):
             for width in some:
                 means.append(several)
-                widths.append(np.broadcast_to(width, len(several)))
-                weights.append(np.repeat(shares[at : at + 1] / len(several), len(several), axis=0))
-                at += 1
+                widths.append(np.broadcast_to(width[:, None], several.shape))
+                each.append(len(several))
+        if self.residuals is not None:
+            around = location + self.residuals.quantiles[:, None] * scale
+            for share in self.residuals.widths:
+                means.append(around)
+                widths.append(np.broadcast_to(share * scale, around.shape))
+                each.append(len(around))
+        weights = [shares[:noises]]
+        for at, count in enumerate(each, start=noises):
+            weights.append(np.repeat(shares[at : at + 1] / count, count, axis=0))
         if not means:
-            return np.empty((0, len(shares.T))), np.empty(0), weights[0]
+            return np.empty((0, len(location))), np.empty((0, len(location))), weights[0]
         return np.concatenate(means), np.concatenate(widths), np.concatenate(weights)
 
     def bin_of(self, values: Array) -> NDArray[np.int64]:
@@ -148,11 +207,14 @@ class FreeShape:
             count = shape_of(some, 2, "the widths of a free shape are no table")
             require(count[1] in (1, len(sampler)), "a free shape has other values than widths")
             check_array(some, count, "widths of a free shape", above=0.0)
-        require(self.count <= MOST_COMPONENTS, "a free shape has more components than a fit gives")
         bins = shape_of(self.ends, 1, "the bins of a free shape are no list")[0] + 1
         check_array(self.ends, (bins - 1,), "ends of bins", least=0.0)
         require((np.diff(self.ends) >= 0).all(), "bins end before they begin")
         groups = noises + sum(len(some) for some in self.widths)
+        if self.residuals is not None:
+            check_part(self.residuals, Residuals)
+            groups += len(self.residuals.widths)
+        require(self.count <= MOST_COMPONENTS, "a free shape has more components than a fit gives")
         check_array(self.weights, (bins, groups), "weights of a free shape", least=0.0)
         whole = np.abs(self.weights.sum(axis=1) - 1) < 1e-6
         require(whole.all(), "the weights of a free shape are not one in all")

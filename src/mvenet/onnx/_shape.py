@@ -77,6 +77,18 @@ def shaped_blocks(columns: Reads, model: Composite, noises: Block, added: str) -
             weight = _columns_of(graph, shares, slice(at, at + 1), float(len(sampler)))
             blocks.append(Block(mean, variance, weight))
             at += 1
+    if free.residuals is not None:
+        location, scale = moments(graph, [noises])
+        around = graph("Add", location, graph("Mul", scale, free.residuals.quantiles[None]))
+        around, count = graph("Clip", around, *model.limits), float(len(free.residuals.quantiles))
+        for share in free.residuals.widths:
+            own = graph("Mul", graph("Mul", scale, scale), float(share**2))
+            variance = bounded(graph, model, graph("Add", added, own))
+            weight = _columns_of(
+                graph, shares, slice(at, at + 1), float(len(free.residuals.quantiles))
+            )
+            blocks.append(Block(around, variance, weight))
+            at += 1
     return blocks
 
 

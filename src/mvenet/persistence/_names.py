@@ -34,6 +34,7 @@ PARTS = {
     "Range": "mvenet._models.seen",
     "Shape": "mvenet._models.mixture",
     "Steps": "mvenet._models.piecewise",
+    "Residuals": "mvenet._models.free_shape",
     "TreeValues": "mvenet._models.free_shape",
 }
 HOMES = ESTIMATORS | PARTS

@@ -299,6 +299,12 @@ def _(sampler: Constant, page: Page) -> dict[str, Any]:
     return {"values": sampler.values.tolist()}
 
 
+def _residual_data(free: FreeShape) -> dict[str, Any] | None:
+    if free.residuals is None:
+        return None
+    return {name: values.tolist() for name, values in vars(free.residuals).items()}
+
+
 def _shape_data(model: Composite, page: Page) -> dict[str, Any]:
     """Free shape and atoms; nothing where there is none."""
     made: dict[str, Any] = {"narrowest": model.narrowest} if model.narrowest else {}
@@ -310,6 +316,7 @@ def _shape_data(model: Composite, page: Page) -> dict[str, Any]:
             "widths": [some.tolist() for some in model.free.widths],
             "ends": model.free.ends.tolist(),
             "weights": model.free.weights.tolist(),
+            "residuals": _residual_data(model.free),
         }
     if model.atoms is not None:
         ends = [[float(v) if np.isfinite(v) else None for v in end] for end in model.atoms.cells.T]

@@ -188,6 +188,15 @@
       const weight = shares[at++] / some.length;
       some.forEach((v, i) => all.push({ weight, mean: clip(v, ...model.limits), std: wide(width.length > 1 ? width[i] : width[0]) }));
     }));
+    if (free.residuals) { // in standard deviations of the noises' own mixture
+      const sum = (of) => members.reduce((total, m) => total + m.weight * of(m), 0);
+      const centre = sum((m) => m.mean), scale = Math.sqrt(sum((m) => m.std ** 2 + (m.mean - centre) ** 2));
+      const { quantiles, widths } = free.residuals;
+      widths.forEach((share) => {
+        const weight = shares[at++] / quantiles.length;
+        quantiles.forEach((r) => all.push({ weight, mean: clip(centre + r * scale, ...model.limits), std: wide(share * scale) }));
+      });
+    }
     return all.filter((member) => member.weight > 0);
   }
 
