@@ -84,9 +84,7 @@ def shaped_blocks(columns: Reads, model: Composite, noises: Block, added: str) -
         for share in free.residuals.widths:
             own = graph("Mul", graph("Mul", scale, scale), float(share**2))
             variance = bounded(graph, model, graph("Add", added, own))
-            weight = _columns_of(
-                graph, shares, slice(at, at + 1), float(len(free.residuals.quantiles))
-            )
+            weight = _columns_of(graph, shares, slice(at, at + 1), count)
             blocks.append(Block(around, variance, weight))
             at += 1
     return blocks
