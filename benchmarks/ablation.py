@@ -109,6 +109,10 @@ ABLATIONS: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {
     "bin_prior_rows": (
         free_shape, lambda v: {"BIN_PRIOR_ROWS": v}, (used.BIN_PRIOR_ROWS, 5.0, 80.0)
     ),
+    "by_crps": (
+        free_shape, lambda v: {"BY_CRPS": v}, (used.BY_CRPS, (0.0,), (1.0,))
+    ),
+    "earned_by": (free_shape, lambda v: {"EARNED_BY": v}, (used.EARNED_BY, 2.0, 0.0)),
     "doubt": (refit, lambda v: {"DOUBT": v}, (used.DOUBT, 10.0, 250.0)),
     "left_to_chance": (
         kinds, lambda v: {"LEFT_TO_CHANCE_FEW": v}, (used.LEFT_TO_CHANCE_FEW, 0.005, 0.05)
@@ -171,7 +175,7 @@ def summary(rows: list[dict[str, str]]) -> str:
                 base = np.array([usual[p] for p in there])
                 gains = ours[:, 0] - base[:, 0], 100 * (ours[:, 1] / base[:, 1] - 1)
                 shown = (f"{g.mean():+.3f} ± {g.std() / np.sqrt(len(g)):.3f}" for g in gains)
-                lines.append(f"| {constant} ({values[0]:g}) | {value:g} | {' | '.join(shown)} |")
+                lines.append(f"| {constant} ({values[0]}) | {value} | {' | '.join(shown)} |")
     return "\n".join(lines)
 
 

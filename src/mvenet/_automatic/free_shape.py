@@ -8,8 +8,8 @@
    by expectation-maximisation, as in :mod:`mvenet._automatic.stacking`, and by least CRPS, a
    quadratic problem. Each time first for all rows, then for those whose trees disagree about as
    much, drawn to the weights of all.
-3. A share is earned. Without a gain of two standard errors, in log-likelihood or in CRPS, the
-   mixture stays as it was. A likelihood may rise at the cost of the CRPS, as by spikes at single
+3. A share is earned. Without a gain of a standard error, in log-likelihood or in CRPS, the mixture
+   stays as it was. A likelihood may rise at the cost of the CRPS, as by spikes at single
    values: of some steps towards either weights, or between both, the one of lowest CRPS is taken,
    or none.
 """
@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from mvenet import _engine
 from mvenet._automatic.atoms import Bounds, atoms_of, bounded, resolution
 from mvenet._automatic.constants import (
-    BETTER_BY,
     BIN_PRIOR_ROWS,
     BY_CRPS,
+    EARNED_BY,
     FREE_PRIOR,
     ITERATIONS,
     MARGINAL_VALUES,
@@ -424,7 +424,7 @@ def _best_step(
     before = start[:, None]
     crps_before = scored.crps(before)
     likelier, closer = mixed.gains(new[0], before), crps_before - scored.crps(new[1])
-    if not (mixed.rows.significant(likelier) or scored.rows.significant(closer)):
+    if not (mixed.rows.earned(likelier) or scored.rows.earned(closer)):
         return None
     tried = list[tuple[_Step, Array, float]]()
     for step in (_Step(length, by_crps) for length in STEPS for by_crps in BY_CRPS):
@@ -523,9 +523,9 @@ class _Rows:
         share = len(self.places) / len(self.held_out.rows)
         return self.held_out.standard_error(everywhere) / share
 
-    def significant(self, gains: Array) -> bool:
-        """Whether the mean is above two standard errors."""
-        return self.mean(gains) > BETTER_BY * self.standard_error(gains)
+    def earned(self, gains: Array) -> bool:
+        """Whether the mean is above a standard error: that it costs no CRPS is asked besides."""
+        return self.mean(gains) > EARNED_BY * self.standard_error(gains)
 
     def within_a_standard_error(self, differences: Array) -> bool:
         """Whether the mean is at most that."""
