@@ -27,11 +27,20 @@ import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.colors import to_hex  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
-from mvenet import MVERegressor, MVERegressorCV, Normal, NormalMixture, metrics, plots  # noqa: E402
+from mvenet import (  # noqa: E402
+    CalibratedRegressor,
+    MVERegressor,
+    MVERegressorCV,
+    Normal,
+    NormalMixture,
+    metrics,
+    plots,
+)
 from mvenet.datasets import quadratic  # noqa: E402
 from mvenet.distributions import LogNormalMixture, WithAtoms  # noqa: E402
 from mvenet.plots import (  # noqa: E402
     BandDisplay,
+    CoverageByDisplay,
     CoverageDisplay,
     DensityDisplay,
     HistoryDisplay,
@@ -115,6 +124,9 @@ def everything(ensemble, wide, search):
         "prediction": lambda ax: PredictionDisplay.from_estimator(ensemble, X, y, ax=ax),
         "some": lambda ax: PredictionDisplay.from_estimator(ensemble, X, y, max_points=50, ax=ax),
         "coverage": lambda ax: CoverageDisplay.from_estimator(ensemble, X, y, ax=ax),
+        "coverage by": lambda ax: CoverageByDisplay.from_estimator(
+            ensemble, X, y, np.arange(len(y)) % 3, ax=ax
+        ),
         "pit": lambda ax: PITDisplay.from_estimator(ensemble, X, y, ax=ax),
         "spread": lambda ax: SpreadDisplay.from_estimator(ensemble, X, y, ax=ax),
         "search": lambda ax: SearchDisplay.from_estimator(search, ax=ax),
@@ -294,6 +306,29 @@ def test_pictures_of_calibration_are_fair_to_atoms():
     assert_array_equal(PITDisplay.from_predictions(y, dist).pit, pit)  # the same picture
     for display in (PredictionDisplay, SpreadDisplay):
         display.from_predictions(y, dist)
+
+
+def test_coverage_by_group_is_shown_with_its_limits():
+    rng = np.random.default_rng(0)
+    y, groups = rng.normal(size=200), np.repeat(["calm", "$wild"], 100)
+    y[100:] *= 3
+    dist = Normal(np.zeros(200), np.ones(200))
+    display = CoverageByDisplay.from_predictions(y, dist, groups)
+    assert list(display.group) == ["$wild", "calm"] and display.n_groups == 2
+    assert len(display.outside_.get_xdata()) == len(display.inside_.get_xdata()) == 1
+    assert [t.get_text() for t in display.ax_.get_yticklabels()] == [r"\$wild (100)", "calm (100)"]
+    told = metrics.coverage_by(y, dist, groups)
+    assert_array_equal(display.coverage, told["coverage"])
+    model = CalibratedRegressor(BayesianRidge(), cv=3).fit(TABLE, TARGET)
+    low, high = model.predict_interval(TABLE).T
+    first = CoverageByDisplay.from_estimator(
+        model, TABLE, TARGET, np.arange(len(TARGET)) // 10, order="group", max_groups=2
+    )
+    inside = (low <= TARGET) & (high >= TARGET)
+    assert_allclose(first.coverage, [inside[:10].mean(), inside[10:20].mean()])
+    assert first.n_groups == 9
+    with pytest.raises(ValueError, match="order must be"):
+        CoverageByDisplay.from_predictions(y, dist, groups, order="time")
 
 
 # --- bands ---------------------------------------------------------------------------------------
@@ -911,6 +946,7 @@ def test_odd_rows_make_a_picture(rows):
         UncertaintyDisplay.from_predictions(Normal(mean, std)),
         PredictionDisplay.from_predictions(y, mean, std),
         CoverageDisplay.from_predictions(y, mean, std),
+        CoverageByDisplay.from_predictions(y, mean, np.arange(len(y)), std),
         PITDisplay.from_predictions(y, mean, std),
         SpreadDisplay.from_predictions(y, mean, std),
     ]

@@ -31,9 +31,11 @@ from mvenet._estimators.penalty_search import best_factor
 from mvenet._estimators.regressor_cv import MVERegressorCV
 from mvenet._estimators.validation import checked, checked_frame_or_numbers, encoded
 from mvenet._models.composite import Composite
-from mvenet._models.conformal import Array, Conformal, normals_of
+from mvenet._models.conformal import Array, Conformal
+from mvenet._models.conformal_ends import normals_of
 from mvenet._models.ensemble import Ensemble
 from mvenet._models.predictor import Encoded, Predictor
+from mvenet._models.strata import labels_of, ratios_of
 from mvenet._training.dependence import Dependence
 from mvenet._utils.finite import has_gaps, rows_of_whole
 from mvenet._utils.sklearn import HasMethods, StrOptions, check_sample_weight
@@ -41,6 +43,7 @@ from mvenet.distributions import Distribution, LogNormalMixture
 from mvenet.predictive import last_step, left_out, predictive_distribution
 
 FOLDS = 10  # of cv=None
+FITTED = ("members_", "encoder_", "n_calibration_by_", "n_features_in_", "feature_names_in_")
 
 
 class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
@@ -67,6 +70,16 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
         keeps its fold networks, or a :class:`mvenet.AutoRegressor`, is then fitted once, and its
         own folds serve.
         ``ShuffleSplit(1, test_size=0.2)`` trains once and calibrates on a fifth.
+    by : str, int, list of these, callable or None, default=None
+        Groups of rows within each of which conformal intervals hold, not only on average over all:
+        a column of X by its name or number, several of them, or a function of X that gives a label
+        to each row. 90 % takes at least 9 rows a group; rows of smaller or unknown groups get the
+        interval of all rows, with a warning. Not to be confused with ``groups`` of ``fit``, rows
+        that belong together.
+    shift : callable, classifier or None, default=None
+        How many times likelier each row is among those to come than among those to calibrate by,
+        up to a factor, where the two differ in their columns: a function of X, or a fitted
+        classifier whose second class is the rows to come. Conformal scores are weighed by it.
 
     Attributes
     ----------
@@ -76,6 +89,8 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
         The factor on all standard deviations; 1 with ``method="conformal"``.
     n_calibration_ : int
         Rows that served to calibrate.
+    n_calibration_by_ : dict
+        The same for each group of ``by``.
 
     Notes
     -----
@@ -96,6 +111,11 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
 
     The guarantee is on average over all rows, not for each region: with standard deviations that
     are wrong in one region and right in another, one is covered too little and the other too much.
+    ``by`` makes it hold within each group, over the drawing of the group's rows (Vovk 2012,
+    https://proceedings.mlr.press/v25/vovk12.html). ``shift`` makes it hold for rows whose columns
+    are drawn otherwise, if the ratios are true and the noise given the columns stays the same
+    (Tibshirani et al. 2019, https://arxiv.org/abs/1904.06019); a row of a kind that is too rare
+    among those to calibrate by has an interval without ends, and a warning says so.
     With ``groups``, scores are weighed so that each group counts alike, and the new one, too: the
     promise is that of hierarchical conformal prediction, for a row of a new group (Lee, Barber and
     Willett 2023, https://arxiv.org/abs/2306.06342), and takes at least 9 groups for 90 %.
@@ -112,18 +132,39 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
     >>> model = CalibratedRegressor(BayesianRidge()).fit(X, y)
     >>> model.predict_interval([[0.0]], coverage=0.9).round(1)
     array([[-0.3,  0.3]])
+
+    Nine of ten on either side of zero, not only on average:
+
+    >>> model = CalibratedRegressor(BayesianRidge(), by=lambda X: np.asarray(X)[:, 0] > 0).fit(X, y)
+    >>> sum(model.n_calibration_by_.values())
+    200
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's own form)
         "estimator": [HasMethods(["fit", "predict"])],
         "method": [StrOptions({"conformal", "scale"})],
         "cv": ["cv_object"],
+        "by": [str, Integral, list, tuple, callable, None],
+        "shift": [callable, HasMethods(["predict_proba"]), None],
     }
 
-    def __init__(self, estimator: Any, method: str = "conformal", cv: Any = None) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        method: str = "conformal",
+        cv: Any = None,
+        by: Any = None,
+        shift: Any = None,
+    ) -> None:
         self.estimator = estimator
         self.method = method
         self.cv = cv
+        self.by = by
+        self.shift = shift
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Files that are older than these parameters.
+        super().__setstate__({"by": None, "shift": None, **state})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -160,10 +201,10 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
         -------
         self
         """
-        for fitted in ("members_", "encoder_", "n_features_in_", "feature_names_in_"):
+        for fitted in FITTED:
             self.__dict__.pop(fitted, None)  # a fit that fails leaves nothing half-fitted
         self._validate_params()
-        ours = isinstance(self.estimator, TrainedRegressor)
+        original, ours = X, isinstance(self.estimator, TrainedRegressor)
         if ours and y is not None:
             X, y = checked_frame_or_numbers(self, X, y)
         X, y = indexable(X, y)
@@ -177,6 +218,7 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
         belonging = Belonging(groups, time, horizon)
         counting = None if weight is None else np.flatnonzero(weight)
         tied = belonging.checked(len(target), counting)
+        labels, ratios = self._told_apart(original, target, tied)
         if ours and not self._has_folds():
             rows = np.arange(len(target)) if counting is None else counting
             groups = None if tied is None else tied.groups
@@ -208,6 +250,8 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
                 f"cv={self.cv!r} leaves no rows of positive weight to calibrate by: use another."
             )
         self._shares = None if tied is None else _equal_groups(tied, ordered)
+        self._ratios = None if ratios is None else [ratios[some] for some in ordered]
+        self._strata = None if labels is None else self._numbered(labels, ordered)
         self.factor_ = best_factor(predicted, observed, counted) if self.method == "scale" else 1.0
         self.members_ = members
         if not ours:
@@ -217,6 +261,42 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
         if stopped is not None:
             raise stopped
         return self
+
+    def _told_apart(
+        self, X: Any, y: Array, tied: Dependence | None
+    ) -> tuple[NDArray[Any] | None, Array | None]:
+        """Labels and ratios of the rows, as far as they are asked for; before any training."""
+        for name in ("by", "shift"):
+            if getattr(self, name) is None:
+                continue
+            if self.method != "conformal":
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is of conformal intervals: use "
+                    "method='conformal', or leave it out."
+                )
+            if tied is not None and tied.groups is not None:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} and groups ask for two promises, of rows and "
+                    "of new groups: give one of them."
+                )
+        labels = None if self.by is None else labels_of(X, self.by)
+        if labels is not None and len(labels) != len(y):
+            raise ValueError(f"by gives {len(labels)} labels for {len(y)} rows: give one a row.")
+        if labels is not None and 2 * len(np.unique(labels)) > len(labels):
+            raise ValueError(
+                f"by={self.by!r} makes {len(np.unique(labels)):,} groups of {len(labels):,} rows, "
+                "too small to calibrate by: use a column of few values, or a function that cuts it "
+                "into some."
+            )
+        return labels, None if self.shift is None else ratios_of(X, self.shift)
+
+    def _numbered(
+        self, labels: NDArray[Any], rows: list[NDArray[np.int64]]
+    ) -> list[NDArray[np.int64]]:
+        """The number of the group of each score; their sizes are counted."""
+        names, sizes = np.unique(labels[np.concatenate(rows)], return_counts=True)
+        self.n_calibration_by_ = dict(zip(map(str, names), map(int, sizes), strict=True))
+        return [np.searchsorted(names, labels[some]).astype(np.int64) for some in rows]
 
     def _trained(
         self,

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mvenet._models.checks import check_array, check_number, require, shape_of
+from mvenet._models.conformal_ends import (
+    ends_by_count,
+    ends_by_share,
+    normals_of,
+    quantile_by_share,
+)
 from mvenet._models.predictor import Encoded, PredictsDistribution, is_estimator
+from mvenet._models.strata import Strata, labels_of, ratios_of
 from mvenet._utils.finite import has_gaps
 from mvenet.distributions import (
     Distribution,
@@ -38,6 +46,9 @@ class Conformal(PredictsDistribution):
     n_calibration_: int
     _scores: list[Array]
     _shares: list[Array] | None  # of the scores, if groups count alike and not rows
+    _ratios: list[Array] | None  # of the scores, if rows to come are others: ``shift``
+    _strata: list[NDArray[np.int64]] | None  # of the scores, by number: ``by``
+    n_calibration_by_: dict[str, int]
 
     def predict_dist(self, X: Any) -> Distribution:
         """Predictive distribution of each row: the mixture of the members', after the factor.
@@ -99,7 +110,9 @@ class Conformal(PredictsDistribution):
             )
         levels = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
         parts = self._parts(X)
-        ends = [self._ends(parts, float(level)) for level in levels.ravel()]
+        ratios = None if self._of("_ratios") is None else ratios_of(X, vars(self)["shift"])
+        strata = None if self._of("_strata") is None else self._strata_of(X)
+        ends = [self._ends(parts, float(level), strata, ratios) for level in levels.ravel()]
         intervals = np.stack(ends, axis=1)
         return intervals if np.ndim(coverage) else intervals[:, 0]
 
@@ -115,17 +128,22 @@ class Conformal(PredictsDistribution):
         float
             In standard deviations to each side of the mean, on the scale that is normal.
         """
+        if not (self._of("_ratios") is None and self._of("_strata") is None):
+            raise ValueError("How far an interval reaches differs from row to row.")
         if self._group_shares is not None:
             self._check_reached(coverage)
-            return _quantile(
-                np.concatenate(self._scores), np.concatenate(self._group_shares), coverage
-            )
+            every = np.concatenate(self._scores), np.concatenate(self._group_shares)
+            return float(quantile_by_share(*every, coverage))
         return float(np.sort(np.concatenate(self._scores))[self._count_inside(coverage) - 1])
+
+    def _of(self, name: str) -> Any:
+        """What was fitted by this name; None in files that are older."""
+        return vars(self).get(name)
 
     @property
     def _group_shares(self) -> list[Array] | None:
-        """None in files that are older than groups."""
-        return vars(self).get("_shares")
+        shares: list[Array] | None = self._of("_shares")
+        return shares
 
     def can_cover(self, coverage: float) -> bool:
         """Whether there are rows, or groups, enough for an interval of this coverage."""
@@ -133,11 +151,48 @@ class Conformal(PredictsDistribution):
             return coverage <= self._finite_share()
         return coverage * (self.n_calibration_ + 1) <= self.n_calibration_
 
-    def _ends(self, parts: Sequence[Distribution], coverage: float) -> Array:
-        if self._group_shares is None:
-            return _conformal_ends(parts, self._scores, self._count_inside(coverage))
-        self._check_reached(coverage)
-        return _ends_of_groups(parts, self._scores, self._group_shares, coverage)
+    def _ends(
+        self,
+        parts: Sequence[Distribution],
+        coverage: float,
+        strata: Strata | None = None,
+        ratios: Array | None = None,
+    ) -> Array:
+        """Ends for each row; by the scores of its own group of rows, if there are enough."""
+        if strata is None:
+            return self._ends_by(parts, coverage, [slice(None)] * len(parts), ratios)
+        self._count_inside(coverage)
+        ends = np.empty((len(parts[0]), 2))
+        for number, rows in strata.parts():
+            alone = number >= 0 and _enough(coverage, strata.sizes[number])
+            own = [some == number if alone else slice(None) for some in self._of("_strata")]
+            of = [part[rows] for part in parts]
+            ends[rows] = self._ends_by(of, coverage, own, None if ratios is None else ratios[rows])
+        strata.warn(lambda size: _enough(coverage, size), coverage)
+        return ends
+
+    def _ends_by(
+        self, parts: Sequence[Distribution], coverage: float, own: list[Any], ratios: Array | None
+    ) -> Array:
+        """Ends for each row by some of each member's scores."""
+        scores = [score[some] for score, some in zip(self._scores, own, strict=True)]
+        if ratios is not None:
+            self._count_inside(coverage)
+            known = [ratio[some] for ratio, some in zip(self._of("_ratios"), own, strict=True)]
+            total = ratios + sum(float(some.sum()) for some in known)
+            ends = ends_by_share(parts, scores, known, total, coverage)
+            _warn_of_infinite(ends)
+            return ends
+        if self._group_shares is not None:
+            self._check_reached(coverage)
+            total = np.ones(len(parts[0]))
+            return ends_by_share(parts, scores, self._group_shares, total, coverage)
+        self._count_inside(coverage)
+        return ends_by_count(parts, scores, _count(coverage, sum(map(len, scores))))
+
+    def _strata_of(self, X: Any) -> Strata:
+        """Which of the known groups of rows each row is of."""
+        return Strata.of(labels_of(X, vars(self)["by"]), self.n_calibration_by_)
 
     def _finite_share(self) -> float:
         """Of the groups, the new one among them, those that have scores: all but one."""
@@ -160,7 +215,7 @@ class Conformal(PredictsDistribution):
         if not 0 < coverage < 1:
             raise ValueError(f"coverage must lie between 0 and 1, got {coverage}: use, say, 0.9.")
         n = self.n_calibration_
-        count = math.ceil(coverage * (n + 1) * (1 - 1e-12))  # 0.9 × 10 is 9, not a hair more
+        count = _count(coverage, n)
         if count > n:
             needed = math.ceil(coverage / (1 - coverage) * (1 - 1e-12))
             raise ValueError(
@@ -193,8 +248,30 @@ class Conformal(PredictsDistribution):
             for score, share in zip(scores, self._group_shares, strict=True):
                 check_array(share, score.shape, "shares of scores", least=0.0)
             require(0 < self._finite_share() < 1, "the shares of its scores do not add up")
+        self._check_ratios_and_strata()
         check_number(self.factor_, "factor_")
         require(self.factor_ > 0, "factor_ is not positive")
+
+    def _check_ratios_and_strata(self) -> None:
+        for name, kind in (("_ratios", "<f8"), ("_strata", "<i8")):
+            lists = self._of(name)
+            if lists is None:
+                continue
+            require(type(lists) is list, f"{name} are no list")
+            require(len(lists) == len(self._scores), f"{name} are others than scores")
+            for score, some in zip(self._scores, lists, strict=True):
+                shape_of(some, 1, f"{name} of a member are no list")
+                fits = some.dtype.str == kind and some.shape == score.shape and (some >= 0).all()
+                require(fits and np.isfinite(some).all(), f"{name} holds what no row has")
+        if self._of("_strata") is not None:
+            sizes = self._of("n_calibration_by_")
+            known = type(sizes) is dict and all(
+                type(name) is str and type(size) is int for name, size in sizes.items()
+            )
+            require(known, "its groups of rows have no names, or no sizes")
+            every = np.concatenate(self._strata or [])
+            counted = np.bincount(every, minlength=len(sizes)).tolist()
+            require(counted == list(sizes.values()), "its groups of rows are of other sizes")
 
     def _parts(self, X: Any) -> list[Distribution]:
         """What each member predicts."""
@@ -234,20 +311,6 @@ def _with_atoms_of(parts: Sequence[Distribution], mixture: Members) -> Distribut
     return WithAtoms(mixture, first.atoms, first.cells, first.resolution)
 
 
-def normals_of(dist: Distribution) -> Normal | NormalMixture:
-    """The distribution of y, or of its logarithm if that is what is normal, without atoms."""
-    if isinstance(dist, WithAtoms):
-        dist = dist.smooth
-    if isinstance(dist, LogNormalMixture):
-        return dist.logs
-    if not isinstance(dist, Normal | NormalMixture):
-        raise TypeError(
-            f"The estimator predicts a {type(dist).__name__}, which cannot be calibrated: use one "
-            "that predicts normals or log-normals."
-        )
-    return dist
-
-
 def _not_noise(part: Normal | NormalMixture) -> Array:
     """How much of the mean variance of a mixture's members is ``disagreement``."""
     if part.disagreement is None:
@@ -257,94 +320,20 @@ def _not_noise(part: Normal | NormalMixture) -> Array:
     return np.minimum(part.disagreement, within)
 
 
-def _of_logs(dist: Distribution) -> bool:
-    """Whether it is the logarithm that is normal."""
-    return isinstance(dist.smooth if isinstance(dist, WithAtoms) else dist, LogNormalMixture)
+def _count(coverage: float, n: int) -> int:
+    """How many of n rows must be inside; more than n if they are too few."""
+    return math.ceil(coverage * (n + 1) * (1 - 1e-12))  # 0.9 × 10 is 9, not a hair more
 
 
-def _conformal_ends(parts: Sequence[Distribution], scores: Sequence[Array], count: int) -> Array:
-    """Ends of the interval that ``count`` of the calibration rows reach to.
-
-    Up to half of the rows, the two ends of CV+ may pass each other where members disagree: there
-    the interval of half the rows shrinks about its middle, as the scores do.
-    """
-    every = np.sort(np.concatenate(scores))
-    half = len(every) // 2 + 1  # from here on some row reaches to both ends
-    if count >= half or len(parts) == 1:
-        return _jackknife_plus(parts, scores, count)
-    ends = _jackknife_plus(parts, scores, half)
-    share = every[count - 1] / every[half - 1] if every[half - 1] > 0 else 1.0
-    middle: Array = ends.mean(axis=1, keepdims=True)
-    return middle + float(share) * (ends - middle)
+def _enough(coverage: float, n: int) -> bool:
+    return _count(coverage, n) <= n
 
 
-def _ends_of_groups(
-    parts: Sequence[Distribution], scores: Sequence[Array], shares: Sequence[Array], coverage: float
-) -> Array:
-    """The same where scores count by their shares: all groups alike, however many rows they have.
-
-    A row of a new group is covered, as its group is as likely as any other to be among the farthest
-    (Lee, Barber and Willett 2023, hierarchical conformal prediction).
-    """
-    half = 0.5 + 0.5 * float(min(share.min(initial=1.0) for share in shares))
-    level = max(coverage, half)
-    if len(parts) == 1:
-        level = coverage
-    weight = np.concatenate(shares)
-
-    def end(proposed: Array) -> Array:
-        order = np.argsort(proposed, axis=1)
-        reached = np.cumsum(weight[order], axis=1) >= level * (1 - 1e-12)
-        at = np.where(reached.any(axis=1), np.argmax(reached, axis=1), proposed.shape[1] - 1)
-        return np.asarray(np.take_along_axis(proposed, order, axis=1)[np.arange(len(at)), at])
-
-    ends = _proposed_ends(parts, scores, end)
-    if level == coverage:
-        return ends
-    every = np.concatenate(scores)
-    widest = _quantile(every, weight, level)
-    share = _quantile(every, weight, coverage) / widest if widest > 0 else 1.0
-    middle: Array = ends.mean(axis=1, keepdims=True)
-    return middle + share * (ends - middle)
-
-
-def _quantile(scores: Array, shares: Array, level: float) -> float:
-    """The smallest score up to which the shares add up to the level."""
-    order = np.argsort(scores)
-    at = int(np.searchsorted(np.cumsum(shares[order]), level * (1 - 1e-12)))
-    return float(scores[order][min(at, len(scores) - 1)])
-
-
-def _jackknife_plus(parts: Sequence[Distribution], scores: Sequence[Array], count: int) -> Array:
-    """Ends of the interval that at least ``count`` of the calibration rows reach to.
-
-    Each calibration row proposes the ends mean ∓ score · std by the member that has not seen it,
-    on the scale on which that is normal; the upper end is the count-th smallest of the upper ones,
-    the lower the count-th largest.
-    """
-    return _proposed_ends(
-        parts, scores, lambda proposed: np.partition(proposed, count - 1, axis=1)[:, count - 1]
-    )
-
-
-def _proposed_ends(
-    parts: Sequence[Distribution], scores: Sequence[Array], end: Callable[[Array], Array]
-) -> Array:
-    """Both ends from what calibration rows propose, (rows, scores), by a rule for the upper."""
-    members = [(normals.mean, normals.std) for normals in map(normals_of, parts)]
-    back = [np.exp if _of_logs(part) else np.positive for part in parts]
-    n_rows = len(parts[0])
-    ends = np.empty((n_rows, 2))
-    step = max(1, 4_000_000 // sum(len(s) for s in scores))  # rows at a time: bounded memory
-    for start in range(0, n_rows, step):
-        rows = slice(start, start + step)
-        for column, sign in ((0, -1.0), (1, 1.0)):
-            proposed = np.concatenate(
-                [
-                    sign * units(m[rows, None] + sign * s[rows, None] * score)
-                    for (m, s), units, score in zip(members, back, scores, strict=True)
-                ],
-                axis=1,
-            )
-            ends[rows, column] = sign * end(proposed)
-    return ends
+def _warn_of_infinite(ends: Array) -> None:
+    lost = int(np.isinf(ends).any(axis=1).sum())
+    if lost:
+        warnings.warn(
+            f"{lost:,} of {len(ends):,} intervals have no end: by shift, such rows are so rare "
+            "among those to calibrate by that nothing is known of them. Calibrate by more.",
+            stacklevel=5,
+        )

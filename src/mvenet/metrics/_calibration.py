@@ -122,15 +122,22 @@ def coverage_by(
     """
     (level,) = levels_within("nominal", [nominal], "write 0.95 for 95 %")
     y, predicted, _ = checked_inputs(y_true, dist, std, None)
+    return counted_by(_needed(predicted, y) <= level, groups, float(level))
+
+
+def counted_by(
+    inside: NDArray[np.bool_], groups: ArrayLike, nominal: float
+) -> dict[str, NDArray[Any]]:
+    """The same, of rows of which it is known whether they are covered."""
     labels = np.asarray(groups)
-    if labels.shape != y.shape:
+    if labels.shape != inside.shape:
         raise ValueError(
-            f"groups has shape {labels.shape}, and y_true {y.shape}: give one for each outcome."
+            f"groups has shape {labels.shape}, and y_true {inside.shape}: give one for each "
+            "outcome."
         )
-    inside = _needed(predicted, y) <= level
     names, numbers, rows = np.unique(labels, return_inverse=True, return_counts=True)
     share = np.bincount(numbers.ravel(), weights=inside) / rows
-    limits = {n: verdict(float(level), 0.5, n)[1:] for n in set(rows.tolist())}
+    limits = {n: verdict(nominal, 0.5, n)[1:] for n in set(rows.tolist())}
     low, high = np.array([limits[n] for n in rows.tolist()]).T
     return {"group": names, "rows": rows, "coverage": share, "low": low, "high": high}
 

@@ -14,6 +14,7 @@ UncertaintyDisplay    aleatoric and epistemic variance, which add up to the tota
 DensityDisplay        density of a few rows, values with a probability as bars
 PredictionDisplay     observed against predicted, with the prediction intervals
 CoverageDisplay       coverage of the intervals against what they claim
+CoverageByDisplay     the same group by group, or along time
 PITDisplay            histogram of the probability integral transform
 SpreadDisplay         size of the residuals against the predicted standard deviation
 SearchDisplay         heat map of a search over both penalties
@@ -28,6 +29,7 @@ OutsideDisplay        how far rows are from all training rows
 
 from mvenet.plots._bands import BandDisplay
 from mvenet.plots._calibration import CoverageDisplay, PITDisplay
+from mvenet.plots._coverage_by import CoverageByDisplay
 from mvenet.plots._density import DensityDisplay
 from mvenet.plots._dependence import DependenceDisplay
 from mvenet.plots._importance import ImportanceDisplay
@@ -40,6 +42,7 @@ from mvenet.plots._uncertainty import UncertaintyDisplay
 
 __all__ = [
     "BandDisplay",
+    "CoverageByDisplay",
     "CoverageDisplay",
     "DensityDisplay",
     "DependenceDisplay",
