@@ -666,9 +666,10 @@ def _predicted(
         dist: NormalMixture | LogNormalMixture | WithAtoms = smooth
         if atoms is not None:
             dist = WithAtoms(smooth, atoms.values, atoms.cells, atoms.resolution)
-        entries = held_out.table.y[rows]
-        density = dist.logpdf(np.exp(entries) if held_out.log else entries)
-        found.append(np.array([dist.mean, dist.std, density]))
+        y = np.exp(held_out.table.y[rows]) if held_out.log else held_out.table.y[rows]
+        up_to = dist.cdf(y)
+        below = up_to - dist.pmf(y)
+        found.append(np.array([dist.mean, dist.std, dist.logpdf(y), below, up_to]))
         typical.append(typical_std(smooth.logs if isinstance(smooth, LogNormalMixture) else smooth))
-    mean, std, density = (held_out.everywhere(part) for part in np.concatenate(found, axis=1))
-    return Prediction(mean, std, density, float(np.median(typical)))
+    mean, std, density, *pit = map(held_out.everywhere, np.concatenate(found, axis=1))
+    return Prediction(mean, std, density, float(np.median(typical)), *pit)

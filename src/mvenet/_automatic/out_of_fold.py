@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -88,18 +88,26 @@ class Prediction:
     """What a mixture predicts out of fold; NaN for rows that no fold leaves out.
 
     ``typical_std`` is that of a normal whose 90 % interval is as wide as the mixture's in a typical
-    row, on the scale of the model.
+    row, on the scale of the model. ``below`` and ``up_to`` are the probabilities below each outcome
+    and up to it.
     """
 
     mean: Array
     std: Array
     log_density: Array
     typical_std: float
+    below: Array
+    up_to: Array
+
+    @property
+    def pit(self) -> Array:
+        """Both, of shape (n, 2)."""
+        return np.column_stack([self.below, self.up_to])
 
     def times(self, unit: float) -> Prediction:
         """The same of a y that is so many times as large."""
         density = self.log_density - np.log(unit)
-        return Prediction(unit * self.mean, unit * self.std, density, self.typical_std)
+        return replace(self, mean=unit * self.mean, std=unit * self.std, log_density=density)
 
 
 class OutOfFold:
@@ -257,8 +265,9 @@ class OutOfFold:
         stds, kept = np.exp(log_stds[owner]) * MULTIPLES[multiple, None], weights[owner, multiple]
         typical = typical_std(NormalMixture(means[owner][:, few], stds[:, few], kept))
         mean, std = mixture.moments(means[owner], stds, kept, self.log)
-        mean, std, density = (self.everywhere(part) for part in (mean, std, density))
-        return Prediction(mean, std, density, typical)
+        below = NormalMixture(means[owner], stds, kept).cdf(y)
+        mean, std, density, below = map(self.everywhere, (mean, std, density, below))
+        return Prediction(mean, std, density, typical, below, below)
 
     def everywhere(self, values: Array) -> Array:
         """From values of the rows left out to one for each row, NaN for the others."""

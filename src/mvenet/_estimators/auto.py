@@ -75,6 +75,9 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
     oof_mean_, oof_std_ : ndarray of shape (n,)
         Prediction for each row by networks that were not trained on it; NaN for rows of weight
         zero and rows that no fold leaves out.
+    oof_pit_ : ndarray of shape (n, 2)
+        Out of fold, too: the probability that was expected below each outcome, and up to it. They
+        differ at values with a probability of their own only.
     oof_fold_ : ndarray of shape (n,), int
         The fold that left each row out (of several the last), -1 for none.
     n_splits_ : int
@@ -133,6 +136,7 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
         self.oof_fold_ = fold_numbers(plan.folds, len(table.y))
         self.n_splits_ = len(plan.folds)
         self.oof_mean_, self.oof_std_ = predicted.mean, predicted.std
+        self.oof_pit_ = predicted.pit
         self.best_score_ = float(np.nanmean(predicted.log_density))
         self.cv_results_ = summary.columns(found.candidates, plan.unit)
         self.n_steps_ = found.steps

@@ -16,11 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvenet._automatic import detection
 from mvenet._automatic.constants import MOST_ROWS_LOOKED_AT
-from mvenet._estimators import copies, frames
+from mvenet._estimators import copies, frames, targets
 from mvenet._estimators.dependence import NOTHING, Belonging, DependenceWarning
 from mvenet._estimators.parameters import NetworkSettings
 from mvenet._estimators.validation import check_table, checked, fingerprint
 from mvenet._models.ensemble import Ensemble
+from mvenet._models.joint import JointModel
 from mvenet._models.predictor import Encoded, Predictor
 from mvenet._training import fleet
 from mvenet._training.plan import Fitting, Plan, Table, Workload, drive, estimate
@@ -54,6 +55,20 @@ class TrainedRegressor(DistributionRegressor):
     summary_: str
     oof_mean_: NDArray[np.float64]
     oof_std_: NDArray[np.float64]
+    _targets = 1  # that are fitted beside this one, it included
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self._leaves_rows_out()
+        return tags
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """With several targets: the fitted estimator of each."""
+        model = self.__dict__.get("model_")
+        if not isinstance(model, JointModel):
+            raise AttributeError(f"This {type(self).__name__} was not fitted to several targets.")
+        return list(model.estimators)
 
     def fit(
         self,
@@ -74,7 +89,11 @@ class TrainedRegressor(DistributionRegressor):
         X : array-like or DataFrame of shape (n, n_features)
             Numbers, of which NaN is a gap. A frame of pandas, polars or Arrow may hold categories,
             text, truth values, dates and gaps as well: ``columns_`` says what was made of each.
-        y : array-like of shape (n,)
+        y : array-like of shape (n,), or (n, k) for k targets at once
+            With several targets, a frame or an array without gaps: each gets an estimator of its
+            own (``estimators_``), and rows left out tell how their errors depend on each other.
+            Predictions then have a column for each target, and ``predict_dist`` gives a
+            :class:`mvenet.distributions.Joint`.
         sample_weight : array-like of shape (n,) or None
             Not negative; a row of weight zero is left out.
         groups : array-like of shape (n,) or None
@@ -92,15 +111,22 @@ class TrainedRegressor(DistributionRegressor):
         -------
         self
         """
-        (found,) = fit_together(
-            [self],
-            X,
-            y,
-            sample_weight,
-            Belonging(groups, time, horizon),
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
+        belonging = Belonging(groups, time, horizon)
+        columns = targets.columns_of(y)
+        # Where no rows are left out there is one target only, and scikit-learn's word on a column.
+        if columns is not None and (columns != 1 or self._leaves_rows_out()):
+            found = targets.fit(self, X, y, sample_weight, belonging)
+        else:
+            self.__dict__.pop("target_names_", None)
+            (found,) = fit_together(
+                [self],
+                X,
+                y,
+                sample_weight,
+                belonging,
+                n_jobs=self.n_jobs,
+                verbose=self.verbose,
+            )
         for warning in found:
             warnings.warn(warning, stacklevel=2)
         return self

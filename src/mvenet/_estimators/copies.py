@@ -77,7 +77,7 @@ def counted(table: Table) -> str:
 
 def spread(estimator: Any, table: Table) -> None:
     """Give copies, in what is known of rows left out, what the first of them has."""
-    for name in ("oof_mean_", "oof_std_", "oof_fold_"):
+    for name in ("oof_mean_", "oof_std_", "oof_pit_", "oof_fold_"):
         if table.first is not None and hasattr(estimator, name):
             setattr(estimator, name, getattr(estimator, name)[table.first])
 

@@ -58,17 +58,21 @@ class LeftOut:
         factor = best_factor(predicted, self.y, self.weight) if scale else 1.0
         return Verdict(_fold_scores(predicted, self.y, self.weight, factor, scoring), factor)
 
-    def moments(self, groups: list[Networks], factor: float, n: int) -> tuple[Array, Array]:
-        """Mean and standard deviation for each of n rows; averaged if left out more than once."""
+    def moments(self, groups: list[Networks], factor: float, n: int) -> tuple[Array, Array, Array]:
+        """Mean, standard deviation and probability below y, for each of n rows.
+
+        Averaged if it was left out more than once.
+        """
         count = np.zeros(n)
         for rows in self.rows:
             count[rows] += 1
-        mean, std = (np.where(count > 0, 0.0, np.nan) for _ in range(2))
-        for rows, dist in zip(self.rows, self.predict(groups), strict=True):
+        mean, std, below = (np.where(count > 0, 0.0, np.nan) for _ in range(3))
+        for rows, y, dist in zip(self.rows, self.y, self.predict(groups), strict=True):
             scaled = NormalMixture(dist.means, factor * dist.stds)
             mean[rows] += scaled.mean / count[rows]
             std[rows] = np.hypot(std[rows], scaled.std / np.sqrt(count[rows]))  # no overflow
-        return mean, std
+            below[rows] += scaled.cdf(y) / count[rows]
+        return mean, std, below
 
 
 def best_factor(

@@ -156,6 +156,9 @@ class MVERegressor(NetworkRegressor):
     oof_mean_, oof_std_ : ndarray of shape (n,)
         With ``strategy="cross-fit"``: prediction for each row by networks that were not trained on
         it; NaN for rows of weight zero.
+    oof_pit_ : ndarray of shape (n, 2)
+        With ``strategy="cross-fit"``, out of fold, too: the probability that was expected
+        below each outcome, and up to it. They differ at values with a probability of their own.
     oof_fold_ : ndarray of shape (n,), int
         With ``strategy="cross-fit"``: the fold that left each row out.
     fingerprint_ : str
@@ -335,6 +338,7 @@ class MVERegressor(NetworkRegressor):
         self._keep(plan, chosen)
         self.n_steps_ = sum(result.steps for result in trained)
         self.oof_mean_, self.oof_std_ = predicted.mean, predicted.std
+        self.oof_pit_ = predicted.pit
         self.oof_fold_ = fold_numbers(plan.folds, len(table.y))
         self.summary_ = summary.sentences(
             candidates, predicted, table.y, log=held_out.log, gain=gain

@@ -92,6 +92,9 @@ n_iter_no_change, n_jobs, random_state, verbose
     oof_mean_, oof_std_ : ndarray of shape (n,)
         Prediction for each row by networks that were not trained on it; NaN for rows of weight
         zero and rows that no fold leaves out.
+    oof_pit_ : ndarray of shape (n, 2)
+        Out of fold, too: the probability that was expected below each outcome, and up to it. They
+        differ at values with a probability of their own only.
     oof_fold_ : ndarray of shape (n,), int
         The fold that left each row out (of several the last), -1 for none. With ``final="folds"``
         its networks are ``model_.networks[fold::n_splits_]``.
@@ -189,7 +192,8 @@ n_iter_no_change, n_jobs, random_state, verbose
                 warned = self._lost(n_extra - len(whole), self.n_members)
         self._set_results(pairs, verdicts, best)
         n = len(table.y)
-        self.oof_mean_, self.oof_std_ = left_out.moments(groups, scale, n)
+        self.oof_mean_, self.oof_std_, below = left_out.moments(groups, scale, n)
+        self.oof_pit_ = np.column_stack([below, below])
         self.oof_fold_, self.n_splits_ = fold_numbers(plan.folds, n), k
         self.history_ = kept.history_columns(plan.rounds[0].requests[0].networks[0].stages)
         self.n_steps_ = steps

@@ -6,17 +6,18 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mvenet._models.columns import Column, Columns
 from mvenet._models.interface import FittedModel
+from mvenet._models.joint import JointModel
 from mvenet._models.numbers import Numbers
 from mvenet._utils.finite import check_finite, has_gaps
 from mvenet._utils.machine import effective_threads
-from mvenet.distributions import Distribution
+from mvenet.distributions import Distribution, Joint
 
 _FEW_ROWS = 128  # predicted without starting a thread
 _AT_ONCE = 2**20  # members times rows of a distribution that is only needed in passing
@@ -70,8 +71,8 @@ class PredictsDistribution(ABC):
 
         Returns
         -------
-        mean : ndarray of shape (n,)
-        std : ndarray of shape (n,), only with ``return_std=True``
+        mean : ndarray of shape (n,), or (n, k) of k targets
+        std : ndarray of the same shape, only with ``return_std=True``
             In units of y. It is the spread of a new observation, noise included.
         """
         dist = self.predict_dist(X)
@@ -86,18 +87,28 @@ class PredictsDistribution(ABC):
         ----------
         X : array-like of shape (n, n_features)
         coverage : float or list of k floats in (0, 1), default=0.9
-        kind : {"central", "shortest"}, default="central"
+        kind : {"central", "shortest", "simultaneous"}, default="central"
+            The last is for several targets: intervals that hold for all of them at once.
 
         Returns
         -------
         ndarray of shape (n, 2), or (n, k, 2) for a list
-            Lower and upper end, in units of y.
+            Lower and upper end, in units of y. With several targets there is an axis for them
+            after that of the rows.
         """
-        if kind not in ("central", "shortest"):
-            raise ValueError(f"kind must be 'central' or 'shortest', got {kind!r}.")
+        if kind not in ("central", "shortest", "simultaneous"):
+            raise ValueError(f"kind must be 'central', 'shortest' or 'simultaneous', got {kind!r}.")
+        if kind == "simultaneous":
+            return self._simultaneous(X, coverage)
         if kind == "shortest":
             return self._in_passing(X, lambda dist, _: dist.shortest_interval(coverage))
         return self._in_passing(X, lambda dist, _: dist.interval(coverage))
+
+    def _simultaneous(self, X: ArrayLike, coverage: float | ArrayLike) -> NDArray[np.float64]:
+        dist: Any = self.predict_dist(X)
+        if not isinstance(dist, Joint):
+            raise ValueError("kind='simultaneous' is for several targets: use kind='central'.")
+        return dist.simultaneous_interval(coverage)
 
     def predict_quantiles(
         self, X: ArrayLike, quantiles: ArrayLike = (0.1, 0.5, 0.9)
@@ -172,6 +183,14 @@ class Predictor(PredictsDistribution):
     fingerprint_: str  # of the table that it was trained on
     n_jobs: int | None
 
+    @property
+    def columns_(self) -> Columns:
+        # The base class documents it. Of several targets each has an encoder of its own.
+        joint = self._joint
+        return super().columns_ if joint is None else joint.estimators[0].columns_
+
+    columns_.__doc__ = PredictsDistribution.columns_.__doc__
+
     def predict_dist(self, X: ArrayLike) -> Distribution:
         """Predictive distribution of each row.
 
@@ -181,16 +200,30 @@ class Predictor(PredictsDistribution):
 
         Returns
         -------
-        Normal or NormalMixture
-            A mixture with one component for each network if there is more than one.
+        Normal, NormalMixture or another Distribution
+            A mixture with one component for each network if there is more than one. Of several
+            targets a :class:`mvenet.distributions.Joint`.
         """
+        joint = self._joint
+        if joint is not None:
+            return cast(Distribution, joint.distribution(X))
         table = self._checked(X)
         return self.model_.distribution(table, self._threads(table))._labelled(X)
+
+    @property
+    def _joint(self) -> JointModel | None:
+        """The model of several targets, if it is one; whose answers have a column for each."""
+        model: Any = self.__dict__.get("model_")
+        return model if isinstance(model, JointModel) else None
 
     def predict(
         self, X: ArrayLike, return_std: bool = False
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
         # The base class documents it. Reduced in the engine: no array of members times rows.
+        joint = self._joint
+        if joint is not None:
+            means, stds = joint.moments(X, std=return_std)
+            return means if stds is None else (means, stds)
         table = self._checked(X)
         mean, std = self.model_.moments(table, std=return_std, threads=self._threads(table))
         return mean if std is None else (mean, std)
@@ -232,6 +265,8 @@ class Predictor(PredictsDistribution):
         of: Callable[[Distribution, slice], NDArray[np.float64]],
         y: NDArray[Any] | None = None,
     ) -> NDArray[np.float64]:
+        if self._joint is not None:
+            return super()._in_passing(X, of, y)
         table = self._checked(X)
         step = max(_FEW_ROWS, _AT_ONCE // len(self.model_))
         if y is not None and y.shape != (len(table),):

@@ -1,11 +1,13 @@
 """Predictive distributions: normal, a mixture of normals or of log-normals, for each of n rows.
 
 All are a :class:`Distribution`: SciPy's method names, closed forms, and the parts of the variance.
+Several targets together are a :class:`Joint`.
 """
 
 from mvenet.distributions._atoms import WithAtoms
 from mvenet.distributions._interface import Distribution
+from mvenet.distributions._joint import Joint
 from mvenet.distributions._lognormal import LogNormalMixture
 from mvenet.distributions._normal import Normal, NormalMixture
 
-__all__ = ["Distribution", "LogNormalMixture", "Normal", "NormalMixture", "WithAtoms"]
+__all__ = ["Distribution", "Joint", "LogNormalMixture", "Normal", "NormalMixture", "WithAtoms"]

@@ -27,3 +27,10 @@ def log_ndtr(x: Any) -> Any:
     import scipy.special
 
     return scipy.special.log_ndtr(x)
+
+
+def ndtri(p: Any) -> Any:
+    """The inverse of the standard normal's distribution function."""
+    import scipy.special
+
+    return scipy.special.ndtri(p)

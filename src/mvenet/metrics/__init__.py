@@ -6,6 +6,9 @@ All take a distribution, ``nll(y, dist)``, or means and standard deviations, ``n
 the distribution that the outcomes come from, so models can be ranked by them. `coverage`, `pit`,
 `miscalibration_area` and `ence` ask whether the stated uncertainty is true, `sharpness` and
 `interval_width` how large it is; a model can be good by one of those and useless.
+
+Several targets together, a :class:`mvenet.distributions.Joint`, are scored by `joint_nll`,
+`energy_score` and `variogram_score`, which are proper, and by `joint_coverage`.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from mvenet.metrics._calibration import (
     sharpness,
 )
 from mvenet.metrics._inputs import Forecast, Given, checked_inputs, mean_of, root_mean_square
+from mvenet.metrics._joint import energy_score, joint_coverage, joint_nll, variogram_score
 from mvenet.metrics._scorers import Scorer
 from mvenet.metrics._scores import crps, interval_score, mae, msll, nll, rmse
 
@@ -32,8 +36,11 @@ __all__ = [
     "coverage_by",
     "crps",
     "ence",
+    "energy_score",
     "interval_score",
     "interval_width",
+    "joint_coverage",
+    "joint_nll",
     "mae",
     "miscalibration_area",
     "msll",
@@ -44,6 +51,7 @@ __all__ = [
     "rmse",
     "sharpness",
     "summary",
+    "variogram_score",
 ]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from mvenet._models.checks import MalformedError
 from mvenet._models.composite import Composite
 from mvenet._models.ensemble import Ensemble
+from mvenet._models.joint import JointModel
 from mvenet._models.numbers import Numbers
 from mvenet._models.predictor import Predictor, is_estimator
 from mvenet.persistence._archive import Members, RefusalError, parsed, printable, require
@@ -76,6 +77,7 @@ _HEADER = re.compile(
     rb"'fortran_order': (True|False), 'shape': \((?P<shape>(\d{1,12}(, |,|(?=\))))*)\), \} *\n",
     re.DOTALL,
 )
+_KINDS = (Composite, Ensemble, JointModel)
 _CONTAINERS = (dict, list, tuple, np.ndarray)
 _MODELS = {"model_"} | FORMER  # attributes that hold a model, of estimators that predict by one
 _ENCODERS = ("TableEncoder", PLAIN["TableEncoder"][1])
@@ -246,11 +248,11 @@ def check_estimator(estimator: Predictor) -> None:
     d = estimator.n_features_in_
     require(type(d) is int and d > 0, "has no number of features")
     model = estimator.model_
-    require(type(model) in (Composite, Ensemble), "has something else in the place of a model")
+    require(type(model) in _KINDS, "has something else in the place of a model")
     encoder = vars(estimator).get("encoder_")
     if encoder is not None:
         _check_encoder(encoder, d)
-    model.check(estimator._n_read)
+    model.check(d if isinstance(model, JointModel) else estimator._n_read)
     check_parameters(estimator)
     names = getattr(estimator, "feature_names_in_", None)
     texts = names is None or (names.shape == (d,) and all(type(name) is str for name in names))
