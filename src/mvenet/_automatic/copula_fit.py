@@ -162,7 +162,7 @@ class _Local:
             left_out = np.flatnonzero(part == number)
             if 0 < len(left_out) < n:
                 known = np.flatnonzero(part != number)
-                other[left_out] = self._trees(known).evaluate(self.X[left_out])
+                other[left_out] = self._trees(known).correlations(self.X[left_out])
             else:
                 other[left_out] = self.found.constant
         before = Copula(self.found.constant, self.found.independent).log_ratio(low, high)

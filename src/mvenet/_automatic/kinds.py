@@ -170,11 +170,13 @@ EFFORTS = {
 }
 
 
-def effort_of(name: str, n: int) -> Effort:
-    """What a search of n rows trains."""
+def effort_of(name: str, n: int, targets: int = 1) -> Effort:
+    """What a search of n rows trains, for one of so many targets."""
     effort = EFFORTS[name]
     if name != "medium" or n >= FEW_ROWS:
         return effort
+    few = replace(effort, left_to_chance=LEFT_TO_CHANCE_FEW)
+    if targets > 1:  # time is shared: benchmarks/targets.py
+        return few
     # Long trainings differ by chance: compared by one start alone, shares would go to luck.
-    twice = tuple(_started(tier, 2) for tier in effort.further)
-    return replace(effort, further=twice, left_to_chance=LEFT_TO_CHANCE_FEW)
+    return replace(few, further=tuple(_started(tier, 2) for tier in effort.further))

@@ -125,9 +125,10 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
             baselines.chosen(self.candidates, n, table.source.shape[1]),
             entropy,
             target=self.target,
-            effort=effort_of(self.effort, n),
+            effort=effort_of(self.effort, n, self._targets),
             scoring=self.scoring,
             bounds=self.bounds,
+            targets=self._targets,
         )
 
     def _fitting(self, table: Table, plan: SearchPlan) -> Fitting[list[Warning]]:

@@ -29,6 +29,7 @@ from mvenet._estimators.folds import folds_of, usual_number
 from mvenet._estimators.frames import some_rows
 from mvenet._estimators.penalty_search import best_factor
 from mvenet._estimators.regressor_cv import MVERegressorCV
+from mvenet._estimators.targets import columns_of
 from mvenet._estimators.validation import checked, checked_frame_or_numbers, encoded
 from mvenet._models.composite import Composite
 from mvenet._models.conformal import Array, Conformal
@@ -204,6 +205,12 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
         for fitted in FITTED:
             self.__dict__.pop(fitted, None)  # a fit that fails leaves nothing half-fitted
         self._validate_params()
+        columns = columns_of(y)
+        if columns is not None and columns != 1:
+            raise ValueError(
+                f"y has {columns} columns, and a CalibratedRegressor takes one target: calibrate "
+                "each by itself, or use the estimator's own intervals."
+            )
         original, ours = X, isinstance(self.estimator, TrainedRegressor)
         if ours and y is not None:
             X, y = checked_frame_or_numbers(self, X, y)

@@ -39,7 +39,7 @@ class LocalCorrelation:
     forest: Forest
     products: Array
 
-    def evaluate(self, X: NDArray[Any], threads: int = 1) -> Array:
+    def correlations(self, X: NDArray[Any], threads: int = 1) -> Array:
         """Correlation matrices of rows, of shape (n, k, k)."""
         table = np.ascontiguousarray(X, dtype=np.float64)
         leaves = self.forest.values(table, threads).astype(np.int64)
@@ -120,7 +120,7 @@ class JointModel:
             return self.constant
         first = self.estimators[0]
         table = first._checked(X)
-        return self.mixed(self.local.evaluate(table, first._threads(table)))
+        return self.mixed(self.local.correlations(table, first._threads(table)))
 
     def mixed(self, local: Array) -> Array:
         """The correlation of rows, from what trees say of it."""

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mvenet.distributions import Distribution, Normal
+from mvenet.distributions import Distribution, Joint, Normal
 from mvenet.distributions._checks import check, check_shape, real
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -40,7 +40,7 @@ def weighted(
 def residuals(
     y_true: ArrayLike, dist: Forecast, std: Given, sample_weight: Given
 ) -> tuple[FloatArray, FloatArray | None]:
-    if std is None and not isinstance(dist, Distribution):
+    if std is None and not isinstance(dist, Distribution | Joint):
         dist = numbers("mean", dist)
         std = np.ones(dist.shape)
     y, predicted, weight = checked_inputs(y_true, dist, std, sample_weight)
@@ -48,6 +48,8 @@ def residuals(
 
 
 def distribution_of(dist: Forecast, std: Given) -> Distribution:
+    if isinstance(dist, Joint):
+        raise ValueError(f"dist must be of one target, got {dist!r}; pass its marginal(name)")
     if not isinstance(dist, Distribution):
         if std is None:
             raise ValueError("std must be given if dist holds means, got None; pass std=...")
@@ -78,7 +80,7 @@ def weights_of(sample_weight: Given, n: int) -> FloatArray | None:
 
 def numbers(name: str, value: ArrayLike) -> FloatArray:
     # A distribution has a length and rows: NumPy would take it for a nested list without end.
-    if isinstance(value, Distribution):
+    if isinstance(value, Distribution | Joint):
         raise ValueError(f"{name} must hold numbers, got {value!r}; pass it as dist")
     array = real(name, value)
     check(name, array, np.isfinite(array), "be finite", "drop such rows")

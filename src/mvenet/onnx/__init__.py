@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from mvenet import __version__
 from mvenet._models.composite import Composite
 from mvenet._models.ensemble import Ensemble
+from mvenet._models.joint import JointModel
 from mvenet._models.predictor import Predictor
 from mvenet._utils.atomic import replacing
 from mvenet.distributions._checks import levels_within
@@ -56,7 +57,8 @@ def export(model: Predictor, path: str | os.PathLike[str], *, quantiles: ArrayLi
     Parameters
     ----------
     model : AutoRegressor, MVERegressor or MVERegressorCV
-        Fitted. Of a pipeline, export the last step.
+        Fitted. Of a pipeline, export the last step; of a model of several targets each of its
+        ``estimators_``.
     path : str or path
         The file to write, whole or not at all; an older one is replaced.
     quantiles : list of k floats in (0, 1), default=()
@@ -142,6 +144,11 @@ def _check(model: object) -> None:
         from sklearn.utils.validation import check_is_fitted  # a second, for an error's sake
 
         check_is_fitted(model)
+    if isinstance(model.model_, JointModel):
+        raise TypeError(
+            "A model of several targets is exported target by target: pass model.estimators_[0] "
+            "and so on. How their errors depend on each other is in no file."
+        )
 
 
 def _graph_of(model: Predictor, levels: Array) -> Graph:

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from sklearn.pipeline import Pipeline
 
+from mvenet._models.joint import JointModel
 from mvenet._utils.wording import readable
 from mvenet.explain import Importance, PartialDependence
 from mvenet.predictive import last_step
@@ -83,6 +84,11 @@ def render(
         from jinja2 import Environment
     except ImportError as error:
         raise ImportError('A report needs jinja2: pip install "mvenet[report]"') from error
+    if isinstance(getattr(_networks(model), "model_", None), JointModel):
+        raise ValueError(
+            "A report is of one target, and the model has several: pass model.estimators_[0] and "
+            "so on."
+        )
     page = files("mvenet.report").joinpath("page.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["number"] = readable
