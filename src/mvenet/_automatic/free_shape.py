@@ -325,7 +325,9 @@ def fit(
     if naming:  # the weights of each part of the rows are made by the other parts: (2, groups, n)
         other = np.stack([weights_of(part != number) for number in range(PARTS)])
         other = np.moveaxis(other[part, :, bins.number], 0, -1)
-        step = _best_step(other, start, mixed, scored, factor)
+        # Where values have a probability, a right one matters more than the mean.
+        worse = MEAN_WORSE if atoms is None else np.inf
+        step = _best_step(other, start, mixed, scored, factor, worse)
     if step is not None:
         new = step.taken(start, weights_of(part >= 0))
         chosen, widths = _kept(new, widths, int((start > 0).sum()))
@@ -410,13 +412,13 @@ class _Step:
 
 
 def _best_step(
-    new: Array, start: Array, mixed: _Mixed, scored: _Scored, factor: float
+    new: Array, start: Array, mixed: _Mixed, scored: _Scored, factor: float, worse: float
 ) -> _Step | None:
     """The step towards new weights, (2, groups, n), that helps most, or None.
 
-    None may cost CRPS, nor more than a little of the mean. Of those whose CRPS is within a standard
-    error of the lowest, the likeliest is taken: where the CRPS sees no difference, the likelihood
-    does.
+    None may cost CRPS, nor make the mean's error more than ``worse`` times as large. Of those whose
+    CRPS is within a standard error of the lowest, the likeliest is taken: where the CRPS sees no
+    difference, the likelihood does.
 
     Noises gain by the last training, on all rows, and values about half as much: with a share s of
     values, the CRPS then is expected to be ``1 - (1 - s / 2) (1 - factor)`` of that out of fold.
@@ -434,7 +436,7 @@ def _best_step(
         crps = expected * scored.crps(weights)
         gain = mixed.rows.mean(mixed.gains(weights, before))
         better = scored.rows.mean(crps) < factor * scored.rows.mean(crps_before)
-        if better and gain > 0 and mixed.rmse(weights) <= MEAN_WORSE * mixed.rmse(before):
+        if better and gain > 0 and mixed.rmse(weights) <= worse * mixed.rmse(before):
             tried.append((step, crps, gain))
     if not tried:
         return None
