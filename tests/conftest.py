@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fitted import table, tiny
+from shorter import short_trainings
 
 from mvenet import MVERegressor
 
@@ -28,3 +30,10 @@ def path(tmp_path: Path) -> Path:
 def model() -> MVERegressor:
     """A model for files: two networks of three columns, nobody's to change."""
     return tiny(n_members=2).fit(*table(n=60))
+
+
+@pytest.fixture(scope="module")
+def short() -> Iterator[None]:
+    """Few gradient steps in all of a file, by ``pytestmark = pytest.mark.usefixtures("short")``."""
+    with short_trainings():
+        yield

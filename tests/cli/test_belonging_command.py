@@ -15,6 +15,8 @@ from click.testing import CliRunner  # noqa: E402
 
 from mvenet.cli._commands import app  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("short")
+
 QUICK = ("--target", "score", "--no-search")
 
 

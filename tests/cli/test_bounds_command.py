@@ -13,6 +13,8 @@ from click.testing import CliRunner  # noqa: E402
 
 from mvenet.cli._commands import app  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("short")
+
 
 @pytest.fixture(scope="module")
 def shares(tmp_path_factory):

@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from processes import full_disk
+from shorter import short_trainings
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -43,6 +44,8 @@ from mvenet._utils import wording  # noqa: E402
 from mvenet.cli import _demo, _doctor  # noqa: E402
 from mvenet.cli._commands import app  # noqa: E402
 from mvenet.table import TableEncoder, _files, read  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("short")
 
 COMMANDS = ("fit", "predict", "evaluate", "check", "compare", "export", "info", "doctor", "demo")
 SMALL = ("--no-search", "--members", "1")
@@ -101,7 +104,8 @@ def place(tmp_path_factory):
     """A folder with a table and a model that was fitted to it."""
     folder = tmp_path_factory.mktemp("cli")
     houses().to_csv(folder / "houses.csv", index=False)
-    fitted = workflow.fit_table(houses(), "price", search=False, members=2, seed=0)
+    with short_trainings(times=1):  # good enough for `evaluate` and `check` to be content with it
+        fitted = workflow.fit_table(houses(), "price", search=False, members=2, seed=0)
     persistence.save(fitted.model, folder / "houses.mve")
     return folder
 
@@ -466,9 +470,9 @@ def test_predict_leaves_the_cells_as_they_were(run, here):
 
 @pytest.mark.parametrize("size", [1, 200])
 def test_predict_in_parts_is_the_same_to_the_bit(run, here, monkeypatch, size):
-    frame = houses(40, seed=3).drop(columns="price")
-    frame["town"] = ["007"] * 10 + ["Bonn"] * 10 + ["new"] * 10 + [None] * 10
-    frame.loc[25:, "rooms"] = np.nan
+    frame = houses(16, seed=3).drop(columns="price")
+    frame["town"] = ["007"] * 4 + ["Bonn"] * 4 + ["new"] * 4 + [None] * 4
+    frame.loc[10:, "rooms"] = np.nan
     frame.to_csv("new.csv", index=False)
     command = ("predict", "houses.mve", "new.csv", "--interval", 0.9, "--quantile", 0.025)
     assert run(*command, "-o", "whole.csv").code == 0

@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from mvenet import CalibratedRegressor, MVERegressor, MVERegressorCV
 from mvenet._utils.sklearn import Interval, StrOptions
 
+pytestmark = pytest.mark.usefixtures("short")
+
 QUICK, THOROUGH = 40, 3400  # combinations of each estimator; three times that many fits at least
 KINDS = ("networks", "searches", "calibrated", "automatic")
 HIDDEN = st.lists(st.integers(1, 5), max_size=2).map(tuple)

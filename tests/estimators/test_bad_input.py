@@ -31,6 +31,8 @@ from mvenet._training import fleet
 from mvenet._utils.finite import NotFiniteError, check_finite
 from mvenet.recipes import Stage, Training
 
+pytestmark = pytest.mark.usefixtures("short")
+
 ONE_PAIR = FAST | {"strategy": "warmup", "reg_mean": [1e-3], "reg_var": [1e-3], "cv": 2}
 FRAMES = (pd.DataFrame, pl.DataFrame)
 LONG = {"epochs": 10**6, "warmup_epochs": 10**6, "random_state": 0}  # minutes, if not stopped

@@ -40,6 +40,8 @@ from mvenet._estimators.parameters import held_out
 from mvenet._training.dependence import Dependence
 from mvenet._training.plan import Table
 
+pytestmark = pytest.mark.usefixtures("short")
+
 RNG = np.random.default_rng(0)
 N, K = 120, 15
 GROUPS = np.repeat(np.arange(K), N // K)[RNG.permutation(N)]

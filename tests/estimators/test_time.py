@@ -18,6 +18,8 @@ from mvenet._estimators.parameters import held_out
 from mvenet._training.dependence import Dependence
 from mvenet._training.plan import Table
 
+pytestmark = pytest.mark.usefixtures("short")
+
 RNG = np.random.default_rng(0)
 N = 160
 DAYS = RNG.permutation(N).astype(float)

@@ -36,6 +36,8 @@ from mvenet._training import fleet
 from mvenet.onnx import export
 from mvenet.recipes import Stage, Training
 
+pytestmark = pytest.mark.usefixtures("short")
+
 FAST = {
     "strategy": "warmup",
     "hidden_mean": (8, 5),

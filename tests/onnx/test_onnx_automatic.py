@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -13,15 +14,21 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from onnx.reference import ReferenceEvaluator
 from onnx_runtime import run
+from shorter import short_trainings
 from sklearn.linear_model import Ridge
 
-from mvenet import AutoRegressor, MVERegressor
+from mvenet import AutoRegressor, MVERegressor, load
 from mvenet._models.forest import Forest
 from mvenet._models.free_shape import Atoms, Constant, TreeValues
 from mvenet._models.gaussian_process import Process
 from mvenet._models.means import GivenRegressor, Linear, MeanOfNoise, NetworkMean
 from mvenet.distributions._atoms import nothing_between
 from mvenet.onnx import export
+
+pytestmark = pytest.mark.usefixtures("short")
+
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "format-3"
 
 
 def table(n=150, seed=0):
@@ -41,8 +48,8 @@ QUICK = {"candidates": ["trees"], "effort": "low", "cv": 2, "random_state": 0}
 HEAP = RNG.choice([-3.0, 3.0], len(Y))
 MODELS = {
     "alone": MVERegressor(random_state=0),
-    "search": AutoRegressor(candidates=["networks", "linear", "trees"], cv=3, random_state=0),
-    "others": AutoRegressor(candidates=["linear", "trees"], cv=3, random_state=0),
+    "search": FIXTURES / "automatic.mve",  # every kind of mean
+    "others": AutoRegressor(candidates=["linear", "trees"], cv=2, random_state=0),
     "process": AutoRegressor(candidates=["gaussian process"], cv=3, random_state=0),
     "log": AutoRegressor(target="log", effort="low", cv=2, random_state=0),
     "two modes": AutoRegressor(**QUICK),
@@ -63,7 +70,10 @@ TARGETS = {
 
 @cache
 def fitted(name):
-    return MODELS[name].fit(X, TARGETS.get(name, Y))
+    if isinstance(MODELS[name], Path):
+        return load(MODELS[name])
+    with short_trainings(times=4 if name == "others" else 25):  # every kind of noise
+        return MODELS[name].fit(X, TARGETS.get(name, Y))
 
 
 @pytest.fixture(params=MODELS)
@@ -95,9 +105,8 @@ def test_equal_to_predict(model, rows, tmp_path):
 def test_that_they_have_all_kinds_of_parts():
     parts = [type(mean) for name in MODELS for mean in fitted(name).model_.means]
     assert set(parts) == {MeanOfNoise, NetworkMean, Linear, Forest, Process}
-    for name in ("search", "others"):
-        kinds = {(noise.joint, noise.encoded) for noise in fitted(name).model_.noises}
-        assert len(kinds) == 4
+    kinds = {(noise.joint, noise.encoded) for noise in fitted("others").model_.noises}
+    assert len(kinds) == 4
 
 
 def test_that_they_have_all_kinds_of_shapes():
@@ -203,7 +212,8 @@ def test_a_process_of_equal_numbers(change, tmp_path):
 @pytest.mark.parametrize(("factor", "offset"), [(1e-12, 0), (1e9, 1e12), (0, 3)])
 def test_units_of_y(factor, offset, tmp_path):
     search = AutoRegressor(candidates=["trees"], effort="low", cv=2, random_state=0)
-    model = search.fit(X[:80], factor * Y[:80] + offset)
+    with short_trainings(times=1):
+        model = search.fit(X[:80], factor * Y[:80] + offset)
     assert any(isinstance(mean, Forest) for mean in model.model_.means) or not factor
     assert_equal_to_predict(model, tmp_path, NEAR)
 
