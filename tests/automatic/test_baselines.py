@@ -17,6 +17,8 @@ from mvenet._automatic.out_of_fold import OutOfFold
 from mvenet._training.fleet import derived_seed
 from mvenet._training.plan import Table
 
+pytestmark = pytest.mark.usefixtures("short")
+
 
 def test_trees_are_those_of_scikit_learns_forest_and_leave_the_filters_of_warnings_alone():
     before = list(warnings.filters)

@@ -13,6 +13,8 @@ from mvenet._automatic import detection
 from mvenet._estimators import copies
 from mvenet._training.plan import Table
 
+pytestmark = pytest.mark.usefixtures("short")
+
 QUICK = {"effort": "low", "cv": 2, "candidates": ["linear"], "random_state": 0}
 
 

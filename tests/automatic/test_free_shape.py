@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from shorter import short_trainings
 from sklearn.linear_model import BayesianRidge, LinearRegression
 
 from mvenet import AutoRegressor
@@ -12,6 +13,8 @@ from mvenet._automatic.atoms import atoms_of, resolution
 from mvenet._automatic.plan import checked_bounds
 from mvenet._models.free_shape import GivenQuantiles, spread
 from mvenet.distributions import Normal, NormalMixture, WithAtoms
+
+pytestmark = pytest.mark.usefixtures("short")
 
 QUICK = {"effort": "low", "cv": 3, "candidates": ["linear", "trees"], "random_state": 0}
 
@@ -40,7 +43,8 @@ def grades(n=400):
 @pytest.fixture(scope="module")
 def rain():
     X, y = zero_rain()
-    return AutoRegressor(**QUICK).fit(X, y), X, y
+    with short_trainings(times=1):
+        return AutoRegressor(**QUICK).fit(X, y), X, y
 
 
 # --- what is recognised --------------------------------------------------------------------------

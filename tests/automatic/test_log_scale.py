@@ -17,6 +17,8 @@ from mvenet import (
     load,
 )
 
+pytestmark = pytest.mark.usefixtures("short")
+
 
 @pytest.fixture(scope="module")
 def positive():

@@ -10,6 +10,8 @@ from two_noises import NEW, X, Y
 
 from mvenet import AutoRegressor
 
+pytestmark = pytest.mark.usefixtures("short")
+
 
 @pytest.mark.parametrize(
     "cv", [RepeatedKFold(n_splits=2, n_repeats=2, random_state=0), TimeSeriesSplit(3), KFold(2)]
