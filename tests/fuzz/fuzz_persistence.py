@@ -1,6 +1,6 @@
 """Model files changed at random: each is refused with a sentence or loads as something harmless.
 
-    python tests/fuzz/fuzz_persistence.py --seconds 60        (or --count 10000, or --seed 7)
+    python tests/fuzz/fuzz_persistence.py --count 10000 [--seed 7] [--first 4000]
 
 Half of the changes are blind (bits flipped, ends cut, members swapped), and a file that still loads
 must predict the same to the bit. The others know the format and put the checksums right again, so
@@ -33,7 +33,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,8 @@ from mvenet.table import TableEncoder
 
 PATIENCE = 30  # seconds of the processor a case
 MEMORY = 150  # MB a case, beside twice its file
+UNNOTICED = 20  # MB that an earlier case may have had beyond what there is now
+STATUS = Path("/proc/self/status")
 EVIL = "mvenet_fuzz_evil"
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 # What an automatic search finds has every other type of ours, and may have an estimator in it.
@@ -803,18 +805,24 @@ def evil_module(folder: Path) -> Iterator[Path]:
         sys.modules.pop(EVIL, None)
 
 
-def resident(most: bool = False) -> int:
-    """MB of memory that the process has, or the most that it had since `forget_most`."""
-    field = "VmHWM:" if most else "VmRSS:"
-    status = Path("/proc/self/status")
-    lines = status.read_text().splitlines() if status.exists() else []
-    return next((int(line.split()[1]) // 1024 for line in lines if line.startswith(field)), 0)
+def memory() -> tuple[int, int]:
+    """MB that the process has, and the most that it had since `forget_most`; zeros elsewhere."""
+    if not STATUS.exists():
+        return 0, 0
+    lines = (line.split() for line in STATUS.read_text().splitlines())
+    kilobytes = {line[0]: int(line[1]) for line in lines if line[0] in ("VmRSS:", "VmHWM:")}
+    return kilobytes["VmRSS:"] // 1024, kilobytes["VmHWM:"] // 1024
 
 
-def forget_most() -> None:
-    """Begin to measure anew: making a hostile file may take more than reading it."""
-    if Path("/proc/self/clear_refs").exists():
+def forget_most() -> int:
+    """Begin to measure anew if need be: making a hostile file may take more than reading it.
+
+    Returns the MB that the process has. To begin anew takes longer than most cases do.
+    """
+    now, most = memory()
+    if most > now + UNNOTICED:
         Path("/proc/self/clear_refs").write_text("5")
+    return now
 
 
 def judge(path: Path, seed: Seed, blind: bool) -> str:
@@ -825,7 +833,6 @@ def judge(path: Path, seed: Seed, blind: bool) -> str:
 
     handler = signal.signal(signal.SIGPROF, too_long)
     signal.setitimer(signal.ITIMER_PROF, PATIENCE)  # whatever else the machine has to do
-    faulthandler.dump_traceback_later(20 * PATIENCE, exit=True)  # the engine hears no signal
     WATCH.on, WATCH.seen = True, ""
     try:
         models = [loaded(read, path) for read in (load, load_to_predict)[: 1 + seed.serves]]
@@ -834,7 +841,6 @@ def judge(path: Path, seed: Seed, blind: bool) -> str:
                 predict(model, seed.X)
     finally:
         WATCH.on = False
-        faulthandler.cancel_dump_traceback_later()
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, handler)
     if models == [None] * len(models):
@@ -920,65 +926,87 @@ def answer(part: Any) -> None:
         part.predict_interval(rows)
 
 
-def run(
-    folder: Path, count: int | None = None, seconds: float = 60, seed: int = 0
-) -> tuple[Counter[tuple[str, str]], int]:
-    """Try that many cases, or for that long.
+@dataclass
+class Tried:
+    """What became of the cases, by kind of change, and the most MB that one took."""
 
-    Returns how often each kind of change came to what, and the most MB that a case took beside
-    twice its file.
-    """
-    most = 0
+    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    most: int = 0
+
+    @property
+    def count(self) -> int:
+        return self.outcomes.total()
+
+
+def run(folder: Path, count: int, seed: int = 0, first: int = 0) -> Iterator[Tried]:
+    """Try so many cases, from the first on; yields what became of them so far after each."""
     WATCH.install()
-    path, results, start = folder / "case.mve", Counter[tuple[str, str]](), time.monotonic()
+    tried = Tried()
     with evil_module(folder) as sentinel, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of versions, of names: a changed file may well say so
         good = seeds(folder)
-        number = 0
-        while number < count if count is not None else time.monotonic() - start < seconds:
+        for number in range(first, first + count):
+            if tried.count % 100 == 0:  # starts a thread, which takes longer than most cases
+                faulthandler.dump_traceback_later(20 * PATIENCE, exit=True)
             rng = np.random.default_rng([seed, number])
-            common = [BLIND, MOVED, SEALED][int(rng.choice(3, p=[0.35, 0.05, 0.6]))]
-            change: Callable[..., bytes] = pick(rng, RARE if rng.random() < 0.01 else common)
-            of = pick(rng, good)
-            blind = change in BLIND or change in MOVED
-            data = change(of.data if change in BLIND else of, rng)
-            sentinel.unlink(missing_ok=True)
-            sys.modules.pop(EVIL, None)
-            path.write_bytes(data)
-            twice = 2 * len(data) // 2**20
-            del data
-            allowed = resident() + twice
-            forget_most()
+            change, of = drawn(rng, good)
             try:
-                outcome = judge(path, of, blind)
-                most = max(most, resident(most=True) - allowed)
-                if most > MEMORY:
-                    raise Failure(f"took {most} MB of memory beside twice its size")
-                if sentinel.exists() or WATCH.seen:
-                    raise Failure(f"ran code: {WATCH.seen or 'the sentinel is there'}")
+                outcome = case(folder / "case.mve", change, of, rng, sentinel, tried)
             except Failure as failure:
-                failure.add_note(f"{change.__name__}, seed {seed}, case {number}: {path}")
+                failure.add_note(f"{change.__name__}, seed {seed}, case {number}: in {folder}")
                 raise
-            results[change.__name__, outcome] += 1
-            number += 1
-    return results, most
+            tried.outcomes[change.__name__, outcome] += 1
+            yield tried
+        faulthandler.cancel_dump_traceback_later()
+
+
+def drawn(rng: Rng, good: list[Seed]) -> tuple[Callable[..., bytes], Seed]:
+    """A change, and a good file for it."""
+    common = [BLIND, MOVED, SEALED][int(rng.choice(3, p=[0.35, 0.05, 0.6]))]
+    change: Callable[..., bytes] = pick(rng, RARE if rng.random() < 0.01 else common)
+    return change, pick(rng, good)
+
+
+def case(
+    path: Path, change: Callable[..., bytes], of: Seed, rng: Rng, sentinel: Path, tried: Tried
+) -> str:
+    """Change a file and load it; what became of it, or Failure."""
+    blind = change in BLIND or change in MOVED
+    data = change(of.data if change in BLIND else of, rng)
+    sentinel.unlink(missing_ok=True)
+    sys.modules.pop(EVIL, None)
+    path.write_bytes(data)
+    twice = 2 * len(data) // 2**20
+    del data
+    allowed = forget_most() + twice
+    outcome = judge(path, of, blind)
+    tried.most = max(tried.most, memory()[1] - allowed)
+    if tried.most > MEMORY:
+        raise Failure(f"took {tried.most} MB of memory beside twice its size")
+    if sentinel.exists() or WATCH.seen:
+        raise Failure(f"ran code: {WATCH.seen or 'the sentinel is there'}")
+    return outcome
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Load model files that were changed at random.")
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--count", type=int, help="so many cases instead of so many seconds")
+    parser.add_argument("--count", type=int, default=5_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
     options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))  # stays if a case fails
-    start = time.monotonic()
-    results, most = run(folder, options.count, options.seconds, options.seed)
-    shutil.rmtree(folder)
-    for (change, outcome), n in sorted(results.items()):
+    memory = Path("/dev/shm")  # a disk would be much of the time
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-", dir=memory if memory.is_dir() else None))
+    start = time.process_time()
+    for tried in run(folder, options.count, options.seed, options.first):
+        if tried.count % 5_000 == 0:
+            seconds = time.process_time() - start
+            print(f"{tried.count} files in {seconds:.0f} s of the processor", flush=True)  # noqa: T201
+    shutil.rmtree(folder)  # stays if a case fails
+    for (change, outcome), n in sorted(tried.outcomes.items()):
         print(f"{change:16s} {outcome:8s} {n:7d}")  # noqa: T201
     print(  # noqa: T201
-        f"{sum(results.values())} files in {time.monotonic() - start:.0f} s: no crash, no code "
-        f"run, none over {PATIENCE} s, none over {most} MB beside twice its size"
+        f"{tried.count} files in {time.process_time() - start:.0f} s of the processor: no crash, "
+        f"no code run, none over {PATIENCE} s, none over {tried.most} MB beside twice its size"
     )
 
 

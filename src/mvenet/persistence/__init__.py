@@ -253,7 +253,7 @@ def _pack(skops_io: Any, model: BaseEstimator) -> bytes:
             f"The model cannot be saved ({_brief(error)}): use set_params to replace the parameter "
             "that is to blame."
         ) from error
-    foreign = audit.foreign_types(schema)
+    foreign = audit.foreign_types(list(audit.nodes(schema)))
     if foreign:
         raise ValueError(
             f"The model cannot be saved, because no model file may hold {foreign}: replace it, or "

@@ -78,6 +78,7 @@ _HEADER = re.compile(
     re.DOTALL,
 )
 _KINDS = (Composite, Ensemble, JointModel)
+_NESTED = (dict, list)  # of JSON; a union would be made anew for every child
 _CONTAINERS = (dict, list, tuple, np.ndarray)
 _MODELS = {"model_"} | FORMER  # attributes that hold a model, of estimators that predict by one
 _ENCODERS = ("TableEncoder", PLAIN["TableEncoder"][1])
@@ -88,7 +89,8 @@ _OUR_ESTIMATORS = PLAIN.keys() - {"TableEncoder"}
 def check_schema(members: Members) -> Any:
     """The description of the objects in a file; refused if anything in it is not on the list."""
     schema = parsed(members["schema.json"])
-    foreign = foreign_types(schema)
+    every = list(nodes(schema))
+    foreign = foreign_types(every)
     remedy = "get the model from somebody you trust"
     require(not foreign, f"holds {foreign}, which no model file may; nothing of it was run", remedy)
     protocol = schema["protocol"]
@@ -96,7 +98,7 @@ def check_schema(members: Members) -> Any:
     require(recent, "was written by a skops older than any that mvenet used")
     check_places(schema)
     files = []
-    for node in nodes(schema):
+    for node in every:
         # Nodes of one number are one object: a few dozen can keep skops's audit busy for ever.
         require("__id__" not in node, "has objects that are parts of several others")
         if "file" in node:
@@ -125,7 +127,7 @@ def nodes(schema: Any) -> Iterator[dict[str, Any]]:
         if isinstance(value, dict) and "__loader__" in value:
             yield value
         children = value.values() if isinstance(value, dict) else value
-        inside = [(child, depth + 1) for child in children if isinstance(child, dict | list)]
+        inside = [(child, depth + 1) for child in children if isinstance(child, _NESTED)]
         waiting += reversed(inside)
 
 
@@ -162,10 +164,10 @@ def type_name(node: dict[str, Any]) -> str:
     return f"{node['__module__']}.{node['__class__']}"
 
 
-def foreign_types(schema: Any) -> str:
-    """Types in a description that are not on the list, in words; empty if there are none."""
+def foreign_types(every: list[dict[str, Any]]) -> str:
+    """Types of nodes that are not on the list, in words; empty if there are none."""
     wrong = set()
-    for node in nodes(schema):
+    for node in every:
         name = type_name(node)
         if name not in TYPES.get(str(node["__loader__"]), ()):
             wrong.add(printable(name, 80))
