@@ -157,7 +157,7 @@ def alarms(tables: int) -> None:
     count = 0
     for seed in range(tables):
         X, y = independent(seed)
-        found = detection.found(X, y, left_out_errors(X, y, seed), refit=True, seed=seed)
+        found = detection.findings(X, y, left_out_errors(X, y, seed), refit=True, seed=seed)
         count += bool(found)
         if found or (seed + 1) % 50 == 0:
             kinds = [finding.kind for finding in found]
@@ -176,7 +176,7 @@ def found(data: Path) -> None:
         order = np.random.default_rng(0).permutation(len(y))
         for way, some in (("as it is", np.arange(len(y))), ("shuffled", order)):
             residual = left_out_errors(rows.X[some], y[some], 0)
-            seen = detection.found(rows.X[some], y[some], residual, refit=True, seed=0)
+            seen = detection.findings(rows.X[some], y[some], residual, refit=True, seed=0)
             words = [f"{f.kind} {f.strength:.2f} {f.column}" for f in seen]
             print(f"{rows.name:28} {way:9} {'; '.join(words) or '-'}", flush=True)
 

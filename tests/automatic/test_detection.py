@@ -39,7 +39,7 @@ def kinds(found):
 
 
 def found(X, y, residual, refit=True):
-    return detection.found(X, y, residual, refit=refit, seed=0)
+    return detection.findings(X, y, residual, refit=refit, seed=0)
 
 
 # --- found ---------------------------------------------------------------------------------------

@@ -23,17 +23,22 @@ def test_what_the_model_knows_more_than_the_folds_networks_is_measured():
     curve = refit._LearningCurve(held_out, {}, growth)
     gain = curve._gain(common + own[0], common + more + own[2:], np.full(n, 3.0), 1.0)
     first, further = 1 + 0.36 + 0.16, 1 + 0.36 + 0.25 + 0.16
-    assert_allclose(gain.known, np.sqrt(first / further) ** growth, rtol=0.01)
+    assert_allclose(gain.more_rows, np.sqrt(first / further) ** growth, rtol=0.01)
     assert_allclose(gain.random, 0.16 / further, rtol=0.05)
     assert gain.rows == n
-    assert_allclose(gain.factor(1), gain.known, rtol=1e-3)
-    assert gain.known * np.sqrt(1 - gain.random) < gain.factor(10) < gain.factor(2) < gain.known
+    assert_allclose(gain.factor(1), gain.more_rows, rtol=1e-3)
+    assert (
+        gain.more_rows * np.sqrt(1 - gain.random)
+        < gain.factor(10)
+        < gain.factor(2)
+        < gain.more_rows
+    )
     # Networks that are averages of two starts are better already: there is less to gain.
     twice = common + own[:2].mean(axis=0)
     averages = curve._gain(twice, common + more + own[2:], np.full(n, 3.0), 0.5)
-    assert_allclose(averages.factor(2), gain.known, rtol=0.01)
+    assert_allclose(averages.factor(2), gain.more_rows, rtol=0.01)
     share = np.sqrt((1 - 0.9 * gain.random) / (1 - 0.5 * gain.random))
-    assert_allclose(averages.factor(10), gain.known * share, rtol=0.01)
+    assert_allclose(averages.factor(10), gain.more_rows * share, rtol=0.01)
     nothing = curve._gain(common, np.array([common, common]), np.full(n, 3.0), 1.0)
     assert nothing.factor(4) == 1.0
 

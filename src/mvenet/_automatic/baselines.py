@@ -110,15 +110,15 @@ def _candidate(mean: Any, held_out: OutOfFold, folds: Folds, seed: int, threads:
 
     def refit() -> Mean:
         with threadpool_limits(1):
-            found: Mean = fitted(table.rows)
-            return found
+            mean: Mean = fitted(table.rows)
+            return mean
 
     jobs = (delayed(of_fold)(train, test) for train, test in folds)
     with threadpool_limits(1):  # sums in one order, whatever the threads
         means, values = zip(*Parallel(n_jobs=threads, prefer="threads")(jobs), strict=True)
     predicted = held_out.average(means)
-    named = None if values[0] is None else held_out.of_last(values)
-    return Candidate(name, predicted, held_out.rmse(predicted), refit=refit, values=named)
+    sampled = None if values[0] is None else held_out.of_last(values)
+    return Candidate(name, predicted, held_out.rmse(predicted), refit=refit, values=sampled)
 
 
 def _checked(name: str, predicted: Any, n: int) -> Array:

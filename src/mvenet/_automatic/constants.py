@@ -79,7 +79,7 @@ PROCESS_ITERATIONS = 30  # untested
 PROCESS_SPREAD = 1.5  # of the prior of a length scale's logarithm: untested
 PROCESS_RATES = 2.0 ** np.arange(-1, 20, 2)  # of columns on a logarithmic scale: untested
 
-# --- rows that belong together, found (benchmarks/dependence.py) ---------------------------------
+# --- detection of rows that belong together (benchmarks/dependence.py) ---------------------------
 FEWEST_ROWS_TESTED = 60  # with fewer nothing that matters is significant
 MOST_ROWS_LOOKED_AT = 20_000  # whose errors are compared with their neighbours'
 MOST_ROWS_TESTED = 1_500  # that the trees of a test are fitted to

@@ -83,43 +83,43 @@ class Finding:
                 f"{least} of such rows. If new rows are to be of new ones, fit with groups."
             )
         order = f"in the order of {column}" if column else "in the table"
-        told = f", and 90 % intervals{least} of rows without known neighbours" if least else ""
+        covered = f", and 90 % intervals{least} of rows without known neighbours" if least else ""
         return (
             f"Rows next to each other {order} are alike: errors depend on those of their "
-            f"neighbours{told}. If rows belong to groups (patients, machines), fit with groups; if "
-            "they follow each other in time, fit with time; if new rows are scattered among these, "
-            "all is well."
+            f"neighbours{covered}. If rows belong to groups (patients, machines), fit with groups; "
+            "if they follow each other in time, fit with time; if new rows are scattered among "
+            "these, all is well."
         )
 
 
-def found(
+def findings(
     X: NDArray[np.float64], y: Array, residual: Array, *, refit: bool, seed: int
 ) -> list[Finding]:
     """What ties the rows of a table together, in its order; residuals are out of fold.
 
-    ``refit`` asks for the second test, which fits trees.
+    The second test, which fits trees, is made with ``refit`` only.
     """
     n = len(y)
     if n < FEWEST_ROWS_TESTED or np.ptp(y) == 0 or np.ptp(residual) == 0:
         return []
     X = np.asarray(X, dtype=np.float64)
-    told = list(_odd_columns(X, y))
-    skipped = {finding.column for finding in told}
+    noticed = list(_odd_columns(X, y))
+    skipped = {finding.column for finding in noticed}
     orders: list[int | None] = [None]
     orders += [c for c in range(X.shape[1]) if c not in skipped and _is_a_clock(X[:, c])]
     for column in orders[:MOST_COLUMNS_TESTED]:
         order = np.arange(n) if column is None else np.argsort(X[:, column], kind="stable")
         finding = _of_order(X[order], y[order], residual[order], column, refit, seed)
         if finding is not None:
-            told.append(finding)
+            noticed.append(finding)
             break  # one is enough: a table in the order of a clock has two
     if refit:
         for column in _like_identifiers(X, y, residual, skipped):
             compared = _Compared.of(X, y, _of_values(X[:, column]), seed)
             if compared.alarming and compared.worse > NEW_VALUE_WORSE:
-                told.append(Finding("values", column, compared.worse, compared.covered))
+                noticed.append(Finding("values", column, compared.worse, compared.covered))
                 break
-    return told
+    return noticed
 
 
 def of_labels(X: Array, y: Array, labels: Rows, seed: int) -> tuple[float, float] | None:

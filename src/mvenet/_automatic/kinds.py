@@ -29,7 +29,7 @@ Folds = list[tuple[fleet.Rows, fleet.Rows]]
 class NetworkKind:
     """Networks of one kind, one for each fold: how they read columns, are built and trained.
 
-    Without hidden units of the mean they learn a variance alone, and the other way round.
+    Without hidden units of the mean they learn only a variance, and the other way round.
     """
 
     name: str

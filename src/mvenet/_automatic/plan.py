@@ -1,7 +1,7 @@
 """An automatic search, described: the requests of each of its rounds, and what they will cost.
 
-The search asks for what this describes. Later rounds depend on earlier results; the estimate of
-the time reads the same descriptions with what is expected in the place of what will be known.
+The search trains what this describes. Later rounds depend on earlier results; the estimate of the
+time reads the same descriptions, with expected results in place of those to come.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ class SearchPlan(Plan):
     bounds: tuple[float | None, float | None] = (None, None)
     enough: int = ENOUGH
 
-    def asked(
+    def requests(
         self, kinds: Sequence[NetworkKind], log: bool, folds: Folds | None = None
     ) -> list[Request]:
-        """Ask for networks of these kinds, one for each fold."""
+        """Networks of these kinds, one for each fold."""
         folds = self.folds if folds is None else folds
         return [k.request(self.tables[log, k.encoded], folds, self.entropy) for k in kinds]
 
-    def asked_noise(self, log: bool, blended: Array, rows: Any, folds: Folds) -> list[Request]:
-        """Ask for networks of the noise: a further column, and residuals in place of y."""
+    def noise_requests(self, log: bool, blended: Array, rows: Any, folds: Folds) -> list[Request]:
+        """Networks of the noise: the blended mean as a further column, residuals in place of y."""
         tables = {}
         for encoded in {kind.encoded for kind in self.effort.noise}:
             table = self.tables[log, encoded]
@@ -82,14 +82,16 @@ class SearchPlan(Plan):
             tables[encoded] = replace(table, columns=beside, y=table.y - blended, rows=rows)
         return [k.request(tables[k.encoded], folds, self.entropy) for k in self.effort.noise]
 
-    def asked_curve(self, kinds: Sequence[NetworkKind], log: bool) -> list[Request]:
-        """Ask for pairs of networks of each kind that know fewer rows than the folds'."""
-        return self.asked(_started(kinds, 2), log, self.fewer)
+    def curve_requests(self, kinds: Sequence[NetworkKind], log: bool) -> list[Request]:
+        """Pairs of networks of each kind, trained on fewer rows than those of the folds."""
+        return self.requests(_started(kinds, 2), log, self.fewer)
 
-    def asked_members(self, kinds: Sequence[NetworkKind], log: bool, starts: int) -> list[Request]:
-        """Ask for each kind on all rows, from each start."""
+    def member_requests(
+        self, kinds: Sequence[NetworkKind], log: bool, starts: int
+    ) -> list[Request]:
+        """Networks of each kind on all rows, one for each random start."""
         rows = self.tables[log, False].rows
-        return self.asked(_started(kinds, starts), log, [(rows, rows[:0])])
+        return self.requests(_started(kinds, starts), log, [(rows, rows[:0])])
 
     @property
     def fewer(self) -> Folds:
@@ -106,12 +108,12 @@ class SearchPlan(Plan):
         """All rounds, those that depend on results as expected."""
         effort, log = self.effort, self.scales[0]
         y, rows = self.tables[log, False].y, self.tables[log, False].rows
-        later = [self.asked(tier, log) for tier in effort.tiers]
-        later.append(self.asked_noise(log, np.zeros(len(y)), rows, self.folds))
+        later = [self.requests(tier, log) for tier in effort.tiers]
+        later.append(self.noise_requests(log, np.zeros(len(y)), rows, self.folds))
         choice = effort.expected_choice()
-        later.append(self.asked_curve(choice, log))
-        later.append(self.asked_members(choice, log, effort.starts))
-        first = [request for log in self.scales for request in self.asked(effort.joint, log)]
+        later.append(self.curve_requests(choice, log))
+        later.append(self.member_requests(choice, log, effort.starts))
+        first = [request for log in self.scales for request in self.requests(effort.joint, log)]
         return Round(tuple(first)), *(Round(tuple(r), settled=False) for r in later if r)
 
     def seconds_beside(self, threads: int) -> float:

@@ -1,8 +1,8 @@
 """The last training: what out-of-fold predictions have chosen, trained once more on all rows.
 
 Networks of all rows are better than those of the folds, and an average over several random starts
-is better than each. Standard deviations that were learned from the folds' errors would be too large
-for them. A learning curve measures by how much: pairs of networks are trained without a second
+is better than each. For these, standard deviations learned from the folds' errors would be too
+large. A learning curve measures by how much: pairs of networks are trained without a second
 fold. How much worse they are shows what more rows are worth; how much better the average of a pair
 is shows the seed variance, and so what more starts are worth.
 """
@@ -31,9 +31,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Refit:
-    """Networks of all rows, by kind, and the factor that each noise gets for being better.
+    """Networks trained on all rows, by kind, and the factor by which each noise is narrower then.
 
-    Without any network, the folds' are the model's.
+    Without any, the model keeps the networks of the folds.
     """
 
     networks: Mapping[NetworkKind, Networks] = field(default_factory=dict)
@@ -62,13 +62,13 @@ def train(plan: SearchPlan, held_out: OutOfFold, candidates: Sequence[Candidate]
     kinds = list(dict.fromkeys(c.kind.anew for c in used if c.kind))
     if not kinds:
         return Refit()
-    curve = yield plan.asked_curve(kinds, held_out.log)
+    curve = yield plan.curve_requests(kinds, held_out.log)
     gains = _LearningCurve.of(plan, held_out, kinds, curve).gains(candidates)
     weights = [noise.weight for noise in gains]
     random = float(np.average([gain.random for gain in gains.values()], weights=weights))
     starts = min(MOST_STARTS, int(np.ceil(random / plan.effort.left_to_chance)))
     starts = max(plan.effort.starts, starts)
-    trained = yield plan.asked_members(kinds, held_out.log, starts)
+    trained = yield plan.member_requests(kinds, held_out.log, starts)
     steps = sum(result.steps for result in (*curve, *trained))
     each = [trained[at : at + starts] for at in range(0, len(trained), starts)]
     # A start from which one diverged is left out for all kinds: they are averaged start by start.
@@ -87,32 +87,32 @@ class Gain:
 
     Attributes
     ----------
-    known : float
-        Its error as a share of theirs, since it is trained on more rows.
+    more_rows : float
+        Its error as a share of theirs, because it is trained on more rows.
     random : float
         Seed variance: share of one start's squared error that differs from start to start.
     rows : int
-        On which this was measured; groups, if rows belong together.
-    alone : float
-        Share of the seed variance that the folds' networks have: one if they started once, half if
-        they are averages of two starts.
+        Number of rows this was measured on; of groups, if rows belong together.
+    remaining : float
+        Share of the seed variance that is left in the folds' networks: one if they have one start,
+        half if they are averages of two.
     """
 
-    known: float = 1.0
+    more_rows: float = 1.0
     random: float = 0.0
     rows: int = 0
-    alone: float = 1.0
+    remaining: float = 1.0
 
     def factor(self, starts: int) -> float:
         """Typical error of an average over starts, as a share of the folds' networks'."""
-        averaged = _averaged(self.random, 1.0 / starts) / _averaged(self.random, self.alone)
+        averaged = _averaged(self.random, 1.0 / starts) / _averaged(self.random, self.remaining)
         sure = self.rows / (self.rows + DOUBT)
-        return float(np.clip((self.known * averaged) ** sure, NARROWEST, 1.0))
+        return float(np.clip((self.more_rows * averaged) ** sure, NARROWEST, 1.0))
 
 
-def _averaged(random: float, alone: float) -> float:
-    """Typical error with this share of the seed variance, against one start's."""
-    return float(np.sqrt(1.0 - (1.0 - alone) * random))
+def _averaged(random: float, remaining: float) -> float:
+    """Typical error if this share of the seed variance remains, as a share of one start's."""
+    return float(np.sqrt(1.0 - (1.0 - remaining) * random))
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class _LearningCurve:
         kinds: Sequence[NetworkKind],
         trained: Sequence[fleet.Fleet],
     ) -> _LearningCurve:
-        """From the networks that were asked for; a pair with a diverged one is left out."""
+        """From the trained networks; a pair of which one diverged is left out."""
         fewer, means = plan.fewer, {}
         for number, kind in enumerate(kinds):
             table, pair = (
@@ -155,24 +155,24 @@ class _LearningCurve:
         every = independent(tied, held_out.table.rows) * len(fewer)
         growth = np.log(every / known) / np.log(known / less) if less < known else 0.0
         if tied is not None and tied.time is not None:
-            growth = 0.0  # the next stretch is as far away as those left out, whatever is known
+            growth = 0.0  # the next stretch of time is as far away as those left out were
         return _LearningCurve(held_out, means, float(growth))
 
     def gains(self, candidates: Sequence[Candidate]) -> dict[Candidate, Gain]:
         """For each noise of the mixture."""
         blend = [(c, c.kind.anew, c.share) for c in candidates if c.kind and c.share]
         change = sum((s * (self.means[k] - c.mean) for c, k, s in blend), np.zeros((2, 1)))
-        alone, found = _alone([(kind, share) for _, kind, share in blend]), {}
+        remaining, gains = _remaining([(kind, share) for _, kind, share in blend]), {}
         for noise in (c for c in candidates if c.weight):
             assert noise.kind is not None
             assert noise.shape is not None
             assert noise.log_std is not None
             fewer = self.means[noise.kind.anew] if noise.joint else noise.mean + change
             std = np.exp(noise.shape.applied(noise.log_std))
-            found[noise] = self._gain(noise.mean, fewer, std, 1.0 if noise.joint else alone)
-        return found
+            gains[noise] = self._gain(noise.mean, fewer, std, 1.0 if noise.joint else remaining)
+        return gains
 
-    def _gain(self, mean: Array, fewer: Array, std: Array, averaged_over: float) -> Gain:
+    def _gain(self, mean: Array, fewer: Array, std: Array, remaining: float) -> Gain:
         table = self.held_out.table
         rows = self.held_out.rows[np.isfinite(fewer[0][self.held_out.rows])]
         weight = None if table.weight is None else table.weight[rows]
@@ -181,18 +181,18 @@ class _LearningCurve:
             each = np.abs((table.y - mean) / std)[rows]
             return float(np.average(np.minimum(each, FARTHEST), weights=weight))
 
-        alone = 0.5 * (error(fewer[0]) + error(fewer[1])) if len(rows) else 0.0
-        if not alone > 0:
+        single = 0.5 * (error(fewer[0]) + error(fewer[1])) if len(rows) else 0.0
+        if not single > 0:
             return Gain()
         # The square of the error is a + b / starts, and is seen at one start and at two.
-        random = 2.0 * (1.0 - (error(fewer.mean(axis=0)) / alone) ** 2)
+        random = 2.0 * (1.0 - (error(fewer.mean(axis=0)) / single) ** 2)
         random = float(np.clip(random, 0.0, 1.0))
-        known = (error(mean) / (alone * _averaged(random, averaged_over))) ** self.growth
-        return Gain(known, random, independent(table.dependence, rows), averaged_over)
+        more_rows = (error(mean) / (single * _averaged(random, remaining))) ** self.growth
+        return Gain(more_rows, random, independent(table.dependence, rows), remaining)
 
 
-def _alone(blend: Sequence[tuple[NetworkKind, float]]) -> float:
-    """Share of the seed variance in a blend in which some kinds have several starts.
+def _remaining(blend: Sequence[tuple[NetworkKind, float]]) -> float:
+    """Share of the seed variance that remains in a blend in which some kinds have several starts.
 
     If all kinds vary alike and independently, the variance of a blend is the sum of its squared
     shares; this is that sum over candidates, divided by that over kinds.

@@ -59,7 +59,7 @@ class Result:
     gain : float or None
         Log-likelihood a row by which the log scale was better, or worse; None if it was not tried.
     free : free_shape.Found or None
-        Atoms and free shapes; None if no candidate names values.
+        Atoms and free shapes; None if no candidate predicts values that a row may have.
     stopped : KeyboardInterrupt or None
         What ended the search before all was tried.
     """
@@ -109,7 +109,7 @@ def search(plan: SearchPlan, threads: int) -> Fitting[Result]:
     """Train, blend, mix, and train again."""
     stop = Stop()
     trained = yield plan.rounds[0].requests
-    state, gain = stop.insisting(lambda: _on_the_better_scale(plan, trained))
+    state, gain = stop.finish(lambda: _on_the_better_scale(plan, trained))
     held_out, candidates = state.held_out, state.candidates
     with stop:
         stop.leave_if_pressed()
@@ -122,20 +122,20 @@ def search(plan: SearchPlan, threads: int) -> Fitting[Result]:
 
     if plan.effort.noise and not stop.pressed:
         with stop:
-            requests = plan.asked_noise(held_out.log, blended, held_out.rows, held_out.folds)
+            requests = plan.noise_requests(held_out.log, blended, held_out.rows, held_out.folds)
             trained = yield requests
             state.add(plan.effort.noise, requests, trained, blended)
     noises = [candidate for candidate in candidates if candidate.log_std is not None]
     if not noises:
         raise fleet.DivergedError("Every network of the noise diverged: are there outliers in y?")
-    predicted = stop.insisting(lambda: held_out.mix(noises, plan.entropy))
+    predicted = stop.finish(lambda: held_out.mix(noises, plan.entropy))
     again = Refit()
     if not stop.pressed:
         with stop:
             again = yield from refit.train(plan, held_out, candidates)
-    free = stop.insisting(lambda: _free_shape(plan, held_out, candidates, again.factor))
+    free = stop.finish(lambda: _free_shape(plan, held_out, candidates, again.factor))
     predicted = free.predicted if free else predicted
-    model = stop.insisting(
+    model = stop.finish(
         lambda: composed(plan.piecewise, held_out, candidates, predicted, again, plan.unit, free)
     )
     steps = state.steps + again.steps
@@ -146,14 +146,11 @@ def search(plan: SearchPlan, threads: int) -> Fitting[Result]:
 def _free_shape(
     plan: SearchPlan, held_out: OutOfFold, candidates: Sequence[Candidate], factor: float
 ) -> free_shape.Found | None:
-    """Atoms, and what the mixture gains by values that rows may have.
-
-    Networks alone are asked for where nothing but networks is wanted.
-    """
-    naming = [candidate for candidate in candidates if candidate.values is not None]
+    """Atoms and free shapes; None if no candidate predicts values that a row may have."""
+    samplers = [candidate for candidate in candidates if candidate.values is not None]
     noises = [candidate for candidate in candidates if candidate.weight]
     settings = factor, plan.scoring, plan.bounds
-    return free_shape.fit(held_out, noises, naming, plan.entropy, *settings)
+    return free_shape.fit(held_out, noises, samplers, plan.entropy, *settings)
 
 
 def _train_tiers(plan: SearchPlan, state: _State) -> Fitting[None]:
@@ -162,7 +159,7 @@ def _train_tiers(plan: SearchPlan, state: _State) -> Fitting[None]:
         every = tier is plan.effort.means or plan.effort.eager
         kinds = [kind for kind in tier if every or _improving(kind, state.candidates)]
         if kinds:
-            requests = plan.asked(kinds, state.held_out.log)
+            requests = plan.requests(kinds, state.held_out.log)
             trained = yield requests
             state.add(kinds, requests, trained)
 
@@ -269,13 +266,13 @@ def _shaped(
     """Atoms, free shape and narrowest component of a composite."""
     if free is None:
         return {}
-    naming = [candidate for candidate in candidates if candidate.values is not None]
+    samplers = [candidate for candidate in candidates if candidate.values is not None]
 
     def fitted(candidate: Candidate) -> Any:
         assert candidate.refit is not None
         return means.get(again.key(candidate)) or candidate.refit()
 
-    shape = free.shape([partial(fitted, candidate) for candidate in naming])
+    shape = free.shape([partial(fitted, candidate) for candidate in samplers])
     # Where values are atoms, how narrow a component is makes no difference.
     narrowest = 0.0 if log or free.atoms is not None else 0.5 * free.resolution
     return {"narrowest": narrowest, "free": shape, "atoms": free.atoms}

@@ -89,8 +89,8 @@ def mix(
     """Weights of candidates and multiples, (candidates, multiples), by likelihood; sum one.
 
     Means and logarithms of standard deviations are of shape (candidates, n); multiples above
-    ``most`` weigh nothing. A candidate that would weigh next to nothing costs as much to ask as
-    any other, and is left out.
+    ``most`` weigh nothing. A candidate that would weigh next to nothing costs as much to
+    evaluate as any other, and is left out.
     """
     kept = np.arange(len(means))
     while True:

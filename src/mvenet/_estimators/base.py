@@ -50,7 +50,7 @@ class DistributionRegressor(Predictor, RegressorMixin, BaseEstimator):
 
 
 class TrainedRegressor(DistributionRegressor):
-    """An estimator that trains networks: it plans, asks for them, and keeps what it is given."""
+    """An estimator that trains networks: it plans, requests them, and keeps the results."""
 
     summary_: str
     oof_mean_: NDArray[np.float64]
@@ -141,9 +141,11 @@ class TrainedRegressor(DistributionRegressor):
         # Where all of the probability is at one value, a standard deviation is next to nothing.
         least = 1e-6 * float(np.median(self.oof_std_[rows])) or 1.0
         residual = (table.y - self.oof_mean_)[rows] / np.maximum(self.oof_std_[rows], least)
-        told = detection.found(table.source[rows], table.y[rows], residual, refit=refit, seed=0)
+        noticed = detection.findings(
+            table.source[rows], table.y[rows], residual, refit=refit, seed=0
+        )
         names = self._names_read()
-        sentences = [finding.sentence(names) for finding in told]
+        sentences = [finding.sentence(names) for finding in noticed]
         return [DependenceWarning(" ".join(sentences))] if sentences else []
 
     def _names_read(self) -> Any:

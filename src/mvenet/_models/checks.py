@@ -44,7 +44,7 @@ def check_part(part: Any, wanted: type, *against: Any) -> None:
 def shape_of(array: Any, dimensions: int, why_not: str) -> tuple[int, ...]:
     """The shape of an array of so many dimensions, and of nothing else.
 
-    ``np.shape`` would make an array of anything, and ask networks for networks without end.
+    ``np.shape`` would make an array of anything, and iterate over networks without end.
     """
     require(type(array) is np.ndarray and array.ndim == dimensions, why_not)
     shape: tuple[int, ...] = array.shape

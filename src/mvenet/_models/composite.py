@@ -104,8 +104,8 @@ class Composite:
                 mean[rows], deviation[rows] = mixture.moments(means, stds, weights, self.log)
             else:
                 kind = LogNormalMixture if self.log else NormalMixture
-                found = _with_atoms(kind(means, stds, weights), self.atoms, 1.0)
-                mean[rows], deviation[rows] = found.moments
+                collected = _with_atoms(kind(means, stds, weights), self.atoms, 1.0)
+                mean[rows], deviation[rows] = collected.moments
 
         self._in_parts(fill, len(X), threads)
         return self.unit * mean, np.maximum(self.unit * deviation, _TINY) if std else None
@@ -197,7 +197,7 @@ class Composite:
     def _in_parts(self, fill: Callable[[slice, int], None], n: int, threads: int) -> None:
         """Fill in all of n rows, some at a time; with many, each thread rows of its own.
 
-        A regressor of the user's may not stand to be asked by several threads.
+        A regressor of the user's may not be safe to call from several threads.
         """
         parts = [slice(at, at + ROWS_AT_ONCE) for at in range(0, n, ROWS_AT_ONCE)]
         samplers = () if self.free is None else self.free.samplers

@@ -47,7 +47,7 @@ class Ensemble:
     def moments(
         self, X: NDArray[Any], *, std: bool = True, threads: int = 1
     ) -> tuple[Array, Array | None]:
-        """Mean and, if asked, standard deviation of each row, of shape (n,), in units of y."""
+        """Mean and, if wanted, standard deviation of each row, of shape (n,), in units of y."""
         return self.networks.moments(
             X, std=std, factor=self.scale, threads=threads, piecewise=self.piecewise
         )

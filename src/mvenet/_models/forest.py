@@ -21,7 +21,7 @@ class Forest:
     Attributes
     ----------
     feature : ndarray of shape (nodes,), int16 or int32
-        The column that a node asks for, -1 in a leaf.
+        The column that a node compares, -1 in a leaf.
     threshold : ndarray of shape (nodes,), float32
         A row goes left if its value is at most this; in a leaf the prediction, in standard
         deviations of y from its mean.
@@ -64,11 +64,11 @@ class Forest:
 
     def predict(self, X: NDArray[Any], threads: int = 1) -> NDArray[np.float64]:
         """Mean over the trees, of shape (n,), in units of y."""
-        return self._asked(X, threads, each=False)
+        return self._evaluated(X, threads, each=False)
 
     def values(self, X: NDArray[Any], threads: int = 1) -> NDArray[np.float64]:
-        """What each tree says, of shape (trees, n), in units of y."""
-        return self._asked(X, threads, each=True)
+        """The prediction of each tree, of shape (trees, n), in units of y."""
+        return self._evaluated(X, threads, each=True)
 
     def thinned(self, count: int) -> Forest:
         """So many of its trees, evenly chosen, or all if there are fewer."""
@@ -80,8 +80,8 @@ class Forest:
         starts = np.cumsum([0, *(part.stop - part.start for part in parts)])
         return Forest(feature, threshold, right, starts, self.center, self.scale)
 
-    def _asked(self, X: NDArray[Any], threads: int, each: bool) -> NDArray[np.float64]:
-        found = _engine.predict_trees(
+    def _evaluated(self, X: NDArray[Any], threads: int, each: bool) -> NDArray[np.float64]:
+        standardised = _engine.predict_trees(
             x=X,
             feature=self.feature,
             threshold=self.threshold,
@@ -90,7 +90,7 @@ class Forest:
             threads=threads,
             each=each,
         )
-        return self.center + self.scale * found
+        return self.center + self.scale * standardised
 
     def evaluate(self, inputs: Inputs) -> NDArray[np.float64]:
         """Mean of each row, of shape (1, n)."""
@@ -106,7 +106,7 @@ class Forest:
         check_array(self.right, shape, "right", dtypes=("<i4",), least=0)
         starts, count = self.starts, shape_of(self.starts, 1, "the trees of a forest are no list")
         check_array(starts, count, "starts", dtypes=("<i8",), least=0)
-        require(self.feature.max() < columns.plain, "a forest asks for a column too many")
+        require(self.feature.max() < columns.plain, "a forest compares a column too many")
         whole = len(starts) > 1 and starts[0] == 0 and starts[-1] == shape[0]
         require(whole and (np.diff(starts) > 0).all(), "a forest has no trees")
         sizes = np.diff(starts)

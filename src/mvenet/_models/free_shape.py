@@ -41,7 +41,7 @@ MOST_DEVIATIONS = 1e6  # of a residual
 
 @dataclass(frozen=True)
 class TreeValues:
-    """What each of some trees says of a row."""
+    """The prediction of each of some trees."""
 
     forest: Forest
 
@@ -140,7 +140,7 @@ class FreeShape:
     Attributes
     ----------
     samplers : tuple of Sampler
-        The first is what rows are told apart by: by the standard deviation of its values.
+        The standard deviation of the first one's values for a row decides which weights apply.
     widths : tuple of ndarray of shape (w, 1) or (w, k)
         Standard deviations of the normals around the values of each sampler: w of them for all of
         its values, or for each of its k.

@@ -33,7 +33,7 @@ class FittedModel(Protocol):
     def moments(
         self, X: NDArray[Any], *, std: bool = True, threads: int = 1
     ) -> tuple[Array, Array | None]:
-        """Mean and, if asked, standard deviation of each row, of shape (n,), in units of y."""
+        """Mean and, if wanted, standard deviation of each row, of shape (n,), in units of y."""
 
     def distribution(self, X: NDArray[Any], threads: int = 1) -> Distribution:
         """Predictive distribution of each row."""

@@ -77,7 +77,7 @@ class Networks:
         require_memory(
             16 * len(self) * len(X),
             f"Means and standard deviations of {len(self)} networks for {len(X):,} rows",
-            "give fewer rows at once, or ask for moments, intervals or logpdf, which keep no "
+            "give fewer rows at once, or use moments, intervals or logpdf, which keep no "
             "network's own.",
         )
         means, stds = self._predict(
@@ -89,7 +89,7 @@ class Networks:
     def means(
         self, X: NDArray[Any], threads: int = 1, *, piecewise: Piecewise | None = None
     ) -> NDArray[np.float64]:
-        """The means alone, of shape (K, n_rows): the variance networks are not asked."""
+        """Only the means, of shape (K, n_rows): the variance networks are not evaluated."""
         return self._predict(
             X, threads, deviations=False, mixture=False, factor=1.0, piecewise=piecewise
         )[0]

@@ -62,7 +62,7 @@ class PredictsDistribution(ABC):
     def predict(
         self, X: ArrayLike, return_std: bool = False
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean of the predictive distribution and, if asked, its standard deviation.
+        """Mean of the predictive distribution and, if wanted, its standard deviation.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class PredictsDistribution(ABC):
 def is_estimator(thing: Any) -> bool:
     """Whether it is an estimator, of ours or of scikit-learn's kind.
 
-    Its class tells: an object has whatever attributes its file gave it.
+    The class decides: an object has whatever attributes its file gave it.
     """
     return isinstance(thing, PredictsDistribution) or hasattr(type(thing), "get_params")
 
@@ -270,7 +270,7 @@ class Predictor(PredictsDistribution):
         table = self._checked(X)
         step = max(_FEW_ROWS, _AT_ONCE // len(self.model_))
         if y is not None and y.shape != (len(table),):
-            step = len(table)  # logpdf says what is wrong with y
+            step = len(table)  # logpdf raises the error about y
         parts = [slice(start, start + step) for start in range(0, len(table), step)]
         threads = self._threads(table)
         dists = (self.model_.distribution(table[rows], threads) for rows in parts)

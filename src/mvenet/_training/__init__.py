@@ -1,5 +1,5 @@
-"""Training of networks: from what a fit asks for to what the engine or a cluster trains.
+"""Training of networks: from the requests of a fit to what the engine or a cluster trains.
 
 May import the rooms below (``_models``, ``recipes``), no scikit-learn. Start with
-:mod:`mvenet._training.plan`, how a fit asks; :mod:`mvenet._training.fleet` trains.
+:mod:`mvenet._training.plan`, how a fit requests networks; :mod:`mvenet._training.fleet` trains.
 """

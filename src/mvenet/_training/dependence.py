@@ -44,7 +44,7 @@ class Dependence:
 
 
 def independent(dependence: Dependence | None, rows: NDArray[np.int64]) -> int:
-    """How many of these rows speak for themselves: groups if there are any, else all of them."""
+    """How many independent units these rows are: groups if there are any, else rows."""
     if dependence is None or dependence.groups is None:
         return len(rows)
     return len(np.unique(dependence.groups[rows]))

@@ -88,7 +88,7 @@ class _Work:
     subsets: Sequence[tuple[fleet.Rows, fleet.Rows]]
     architecture: Architecture
     training: Training
-    threads: int | None  # of a unit, as the user asked
+    threads: int | None  # of a unit, as the user set them
     share: int  # else at most so many, because there are more slots than units
     sender: tuple[str, str]
 
@@ -236,7 +236,7 @@ def _check_versions(client: Any) -> None:
 
 
 def _put_together(units: list[list[int]], parts: list[fleet.Fleet]) -> fleet.Fleet:
-    """The fleet in the order asked for."""
+    """The fleet in the order of the request."""
     order = np.argsort([i for unit in units for i in unit])
     starts = np.cumsum([0, *(len(part.job_steps) for part in parts)]).tolist()
     whole = fleet.Fleet(

@@ -3,7 +3,7 @@
 A fleet is a set of networks over subsets of the same rows. What two of them have in common is
 trained once: stages that are equal in content (same rows, seed and settings, whatever the penalty
 of a network that the stage does not train) become one job of the engine, and what follows starts
-from its result. Nobody has to ask for it.
+from its result. This needs no parameter.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Fleet:
-    """What :func:`train` returns: networks in the order asked for, and how it went.
+    """What :func:`train` returns: networks in the order of the request, and how it went.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ def train(
     architecture, training : Architecture, Training
     threads : int
     precise : bool
-        float64 instead of float32: for the tests against the reference; no estimator asks for it.
+        float64 instead of float32: for the tests against the reference; no estimator uses it.
     record_history : bool
     progress : callable or None
         Called now and then with the number of gradient steps done.

@@ -48,7 +48,7 @@ class Table:
     columns : callable or None
         Makes what networks read from some rows, if that is not what was given.
     dependence : Dependence or None
-        Which rows belong together, if that was said.
+        Which rows belong together, if that is known.
     first : ndarray of shape (n,), int, or None
         If copies of rows count once: for each row the first that is equal to it.
     """
@@ -124,7 +124,7 @@ Fitting = Generator[Sequence[Request], list[fleet.Fleet], T]
 
 
 class Stop:
-    """Ctrl-C, remembered: as a block, it is left there; the work goes on with what it has."""
+    """Ctrl-C, remembered: it ends a ``with`` block early, and the fit goes on with what it has."""
 
     def __init__(self, pressed: KeyboardInterrupt | None = None) -> None:
         self.pressed = pressed
@@ -143,8 +143,8 @@ class Stop:
         if self.pressed is not None:
             raise self.pressed
 
-    def insisting(self, make: Callable[[], T]) -> T:
-        """Make what no model can do without: after Ctrl-C once more, and the next one ends all."""
+    def finish(self, make: Callable[[], T]) -> T:
+        """Make what no model can do without: after Ctrl-C once more; the next one ends the fit."""
         try:
             return make()
         except KeyboardInterrupt as error:
@@ -163,7 +163,7 @@ def drive(
     """Run fits side by side, and return what each returns.
 
     The requests of one moment become one fleet for each table, architecture and training, so that
-    what two fits have in common is trained once. ``progress`` is told the gradient steps done;
+    what two fits have in common is trained once. ``progress`` gets the gradient steps done;
     ``verbose`` draws a bar of all that are planned. ``threads`` are those here or, on a cluster,
     of each unit of work; None takes all that are free. Ctrl-C is thrown into every fit, which may
     keep what it has before it passes it on.
@@ -196,8 +196,8 @@ def drive(
                     with contextlib.suppress(KeyboardInterrupt):
                         fits[i].throw(stop)
                 raise
-            start, asked, waiting = 0, waiting, {}
-            for i, requests in asked.items():
+            start, served, waiting = 0, waiting, {}
+            for i, requests in served.items():
                 answer = [trained[j] for j in range(start, start + len(requests))]
                 start += len(requests)
                 try:
@@ -317,10 +317,10 @@ def _measured(requests: Sequence[Request], threads: int) -> Workload:
     networks = list(dict.fromkeys(networks))
     first = requests[0]
     batch_size = first.training.batch_size
-    alone = [fleet.planned_steps([network], subsets, batch_size) for network in networks]
+    single = [fleet.planned_steps([network], subsets, batch_size) for network in networks]
     together = fleet.planned_steps(networks, subsets, batch_size)
     every = max(1, len(networks) // (4 * threads))
-    some = [_shortened(n, SAMPLE / s) for n, s in zip(networks, alone, strict=True)][::every]
+    some = [_shortened(n, SAMPLE / s) for n, s in zip(networks, single, strict=True)][::every]
     few = SAMPLE * batch_size  # rows: an epoch of more would take too long
     cut = [(rows[:few], valid[:few]) for rows, valid in subsets]
     used = np.unique(np.concatenate([rows for pair in cut for rows in pair]))
@@ -336,7 +336,7 @@ def _measured(requests: Sequence[Request], threads: int) -> Workload:
         threads=threads,
     )
     seconds = (time.perf_counter() - start) / trained.steps * together
-    return Workload(len(networks), together, sum(alone), seconds)
+    return Workload(len(networks), together, sum(single), seconds)
 
 
 def _shortened(network: fleet.Network, factor: float) -> fleet.Network:

@@ -144,7 +144,7 @@ def fit(
     notes = [in_options(note, [fit]) for note in fitted.notes]
     fitted = dataclasses.replace(fitted, notes=notes)
     stop = Stop()
-    stop.insisting(lambda: persistence.save(fitted.model, output))
+    stop.finish(lambda: persistence.save(fitted.model, output))
     if report is not None:
         with stop:
             write_report(

@@ -50,7 +50,7 @@ def require(truth: object, *reason: str) -> None:
 
 
 def printable(text: object, length: int = 150) -> str:
-    """What a file says, fit for a message: short, on one line, nothing that moves the cursor."""
+    """Text of a file, fit for a message: short, on one line, nothing that moves the cursor."""
     line = " ".join(str(text)[:length].split())
     return "".join(letter if letter.isprintable() else "?" for letter in line)
 
@@ -142,11 +142,11 @@ def _check_metadata(metadata: Any) -> dict[str, Any]:
     require(sensible, "says things about itself that make no sense")
     usual = all(re.fullmatch(r"schema\.json|\d{1,9}\.npy", name) for name in metadata["sha256"])
     require(usual, "has parts with names that mvenet does not use")
-    told = {name: metadata[name] for name in METADATA}
+    known = {name: metadata[name] for name in METADATA}
     if "promise" in metadata:  # since rows may belong together
         require(type(metadata["promise"]) is str, "says things about itself that make no sense")
-        told["promise"] = metadata["promise"]
-    return told
+        known["promise"] = metadata["promise"]
+    return known
 
 
 def pack(members: Members) -> bytes:

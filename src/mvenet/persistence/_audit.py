@@ -104,7 +104,7 @@ def check_schema(members: Members) -> Any:
         if "file" in node:
             files.append(node["file"])
         if node["__loader__"] == "NdArrayNode" and node["type"] != "numpy":
-            # NumPy would ask everything in a table whether it is a sequence, all the way down.
+            # NumPy would look for sequences in everything that a table holds, all the way down.
             kind, length = node["shape"]["__loader__"], len(node["shape"]["content"])
             require(kind == "TupleNode" and length == 1, "has a table of objects")
         elif node["__loader__"] == "MaskedArrayNode":

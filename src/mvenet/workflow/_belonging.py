@@ -73,13 +73,13 @@ class Belonging:
         return X.drop(by_name(self.group))
 
     def given(self, rows: Rows) -> dict[str, Any]:
-        """What ``fit`` is told of some of the rows."""
-        told: dict[str, Any] = {}
+        """Arguments of ``fit`` for some of the rows."""
+        arguments: dict[str, Any] = {}
         if self.groups is not None:
-            told["groups"] = self.groups[rows]
+            arguments["groups"] = self.groups[rows]
         if self.moments is not None:
-            told |= {"time": self.moments[rows], "horizon": self.horizon}
-        return told
+            arguments |= {"time": self.moments[rows], "horizon": self.horizon}
+        return arguments
 
     def split(self, holdout: float, seed: int | None) -> tuple[Rows, Rows] | None:
         """Rows to train on and rows held out: whole groups, or the last stretch; None if neither.

@@ -107,8 +107,8 @@ def evaluate_predictions(
     -------
     Evaluation
     """
-    told = metrics.summary(y, dist)
-    scores = {name: told[name] for name in ("rmse", "mae", "r2", "nll", "crps")}
+    summary = metrics.summary(y, dist)
+    scores = {name: summary[name] for name in ("rmse", "mae", "r2", "nll", "crps")}
     reached = metrics.coverage(y, dist, nominal=LEVELS)
     covered = dict(zip(LEVELS, np.asarray(reached).tolist(), strict=True))
     for level, ends in (intervals or {}).items():
@@ -138,13 +138,15 @@ def evaluate(model: Model, frame: Any) -> Evaluation:
 def remarks(model: Model, evaluation: Evaluation) -> list[str]:
     """For whom the coverage is promised and, if it is too small, on which side misses lie."""
     promise = str(vars(model[0]).get("promise_", ""))
-    told = [f"What is promised holds for {promise}."] if promise else []
+    remarks = [f"What is promised holds for {promise}."] if promise else []
     if verdict(0.9, evaluation.coverage[0.9], len(evaluation.y))[0] == "too narrow":
         low, high = evaluation.dist.interval(0.9).T
         y = evaluation.y
         above, below = float(np.mean(y > high)), float(np.mean(y < low))
-        told.append(f"{above:.1%} of the values lie above their 90 % interval, {below:.1%} below.")
-    return told
+        remarks.append(
+            f"{above:.1%} of the values lie above their 90 % interval, {below:.1%} below."
+        )
+    return remarks
 
 
 def evaluated(

@@ -178,8 +178,8 @@ def fit_table(
     model = Pipeline([("table", encoder), ("model", estimator)])
     fitted = innermost(estimator)
     notes = [STOPPED] if stop.pressed else []
-    told = [_of_table(w, encoder) for w in caught if issubclass(w.category, UserWarning)]
-    notes += dict.fromkeys(told)  # once, though the plan said it, too
+    warned = [_of_table(w, encoder) for w in caught if issubclass(w.category, UserWarning)]
+    notes += dict.fromkeys(warned)  # once, though the plan has warned of it, too
     notes += _warned(y, column)
     promise = tied.promise(train)
     if promise:
@@ -188,7 +188,7 @@ def fit_table(
         notes += _identifiers(encoder, X[train], encoded, y[train])
     evaluation = None
     if len(test):
-        evaluation = stop.insisting(lambda: evaluated(estimator, fresh, y[test], rows[test]))
+        evaluation = stop.finish(lambda: evaluated(estimator, fresh, y[test], rows[test]))
     elif hasattr(fitted, "oof_mean_"):
         known = np.flatnonzero(np.isfinite(fitted.oof_mean_))
         evaluation = evaluate_predictions(y[known], left_out(fitted, known), rows[known])
@@ -230,7 +230,7 @@ def innermost(estimator: Any) -> Any:
 
 
 def _warned(y: Array, column: str) -> list[str]:
-    """What kind of target asks for more than a distribution of any number."""
+    """A note on a target that a smooth distribution of all numbers does not suit."""
     if np.ptp(y) == 0:
         return [f"{column} is {y[0]:g} in every row: there is nothing to predict."]
     if (y >= 0).all() and (y == np.round(y)).all() and len(np.unique(y)) <= 30:
@@ -265,8 +265,8 @@ def _identifiers(encoder: TableEncoder, X: pl.DataFrame, encoded: Array, y: Arra
         if name in encoder.named("category"):
             labels = np.unique(texts(X[name]).fill_null("").to_numpy(), return_inverse=True)[1]
             known = np.column_stack([np.delete(encoded, places, axis=1), labels])
-            told = detection.of_labels(known, y, labels, 0)
-            found += [] if told is None else [(*told, name)]
+            tested = detection.of_labels(known, y, labels, 0)
+            found += [] if tested is None else [(*tested, name)]
     if not found:
         return []
     worse, covered, name = max(found)
@@ -279,10 +279,10 @@ def _identifiers(encoder: TableEncoder, X: pl.DataFrame, encoded: Array, y: Arra
 
 def _by_group(evaluation: Evaluation, groups: NDArray[Any], name: str) -> list[str]:
     """Which of the groups held out are covered by chance no more."""
-    told = metrics.coverage_by(evaluation.y, evaluation.dist, groups)
-    off = (told["coverage"] < told["low"]) | (told["coverage"] > told["high"])
-    worst = told["group"][np.argsort(told["coverage"], kind="stable")][:3]
-    share = told["coverage"]
+    table = metrics.coverage_by(evaluation.y, evaluation.dist, groups)
+    off = (table["coverage"] < table["low"]) | (table["coverage"] > table["high"])
+    worst = table["group"][np.argsort(table["coverage"], kind="stable")][:3]
+    share = table["coverage"]
     return [
         f"Of {len(share)} new values of {name}, the 90 % intervals cover {share.min():.0%} to "
         f"{share.max():.0%} of the rows; {int(off.sum())} are off by more than chance allows if "
@@ -332,7 +332,7 @@ def _estimator(
     n: int,
     common: dict[str, Any],
 ) -> AutoRegressor | MVERegressor:
-    """The estimator that was asked for; what the other one alone knows is refused."""
+    """The estimator to fit; a setting that only the other one has is refused."""
     if not search:
         if effort is not None:
             raise ValueError(f"effort={effort!r} is for a search: drop it, or use search=True.")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Model: TypeAlias = Pipeline | tuple[Encoding, PredictsDistribution]
 
 
-# A row is told of only if it lies beyond a range by more than this share of it: a few of any table
+# A row is reported only if it lies beyond a range by more than this share of it: a few of any table
 # are beyond a little.
 FAR = 0.1
 
