@@ -135,15 +135,15 @@ class OutOfFold:
         self._limits = known.limits(log) if log else (-np.inf, np.inf)
 
     def bounded(self, means: Array) -> Array:
-        """Means as the model is allowed them: on the log scale one may run away, and rule all."""
+        """Means within the model's limits: on the log scale a single one could outweigh all."""
         return np.clip(means, *self._limits)
 
     @cached_property
     def beyond(self) -> tuple[Array, Array]:
         """How far, column by column, rows left out lie below and above those trained on.
 
-        In time, where later rows lie beyond earlier ones by their nature, and rows left out have
-        told what errors that makes. Else nothing.
+        Zero unless rows follow each other in time: later rows then lie beyond earlier ones by their
+        nature, and the errors of rows left out already include what that costs.
         """
         source, tied = self.table.source, self.table.dependence
         below, above = np.zeros(source.shape[1]), np.zeros(source.shape[1])
@@ -154,7 +154,7 @@ class OutOfFold:
         return below, above
 
     def standard_error(self, values: Array) -> float:
-        """Of the mean of values of the rows left out; rows of one group speak with one voice."""
+        """Of the mean of values of the rows left out; a group counts as one observation."""
         centred = values - np.average(values, weights=self.weight)
         if self.table.dependence is None or self.table.dependence.groups is None:
             return float(np.sqrt(np.average(centred**2, weights=self.weight) / len(values)))
@@ -163,8 +163,8 @@ class OutOfFold:
         return float(np.sqrt(np.sum(sums**2)) / self.weight.sum())
 
     @property
-    def rows_a_voice(self) -> float:
-        """Rows that speak with one voice: those of a group; one if rows are independent."""
+    def rows_per_unit(self) -> float:
+        """Rows of an independent unit: of a group on average; one if there are no groups."""
         return len(self.rows) / independent(self.table.dependence, self.rows)
 
     def average(self, values: Sequence[Array]) -> Array:
@@ -202,8 +202,8 @@ class OutOfFold:
     ) -> Candidate:
         """Networks that were trained on columns X, one or more a fold, as a candidate.
 
-        ``blended`` is the mean of networks that learned the noise alone; with neither that nor
-        ``joint`` they have learned the mean alone.
+        ``blended`` is the mean of networks that learned only the noise; with neither that nor
+        ``joint`` they have learned only the mean.
         """
         means, logs, k = [], [], len(self.folds)
         for fold, (_, test) in enumerate(self.folds):
@@ -251,7 +251,7 @@ class OutOfFold:
             candidate.shape = shape
         widths = np.array(log_stds)
         given = y[few], means[:, few], widths[:, few], self.weight[few]
-        weights = stacking.mix(*given, largest, PRIOR_ROWS * self.rows_a_voice)
+        weights = stacking.mix(*given, largest, PRIOR_ROWS * self.rows_per_unit)
         for candidate, some in zip(candidates, weights, strict=True):
             candidate.weights = some
         return self._predicted(means, widths, weights, few)

@@ -71,14 +71,14 @@ def _free(found: Found | None) -> list[str]:
     lines = []
     if found is not None and found.share > 0:
         lines.append(
-            f"The shape is free: {found.share:.0%} of the distribution stands around values that "
-            "rows like the one in question had."
+            f"The shape is free: {found.share:.0%} of the probability lies around values that "
+            "similar rows had."
         )
     if found is not None and found.atoms is not None:
         values = found.atoms.values
-        named = ", ".join(f"{value:.6g}" for value in values[:6])
+        shown = ", ".join(f"{value:.6g}" for value in values[:6])
         rest = f" and {len(values) - 6} more" if len(values) > 6 else ""
-        lines.append(f"Values with a probability of their own: {named}{rest}.")
+        lines.append(f"Values with a probability of their own: {shown}{rest}.")
     return lines
 
 

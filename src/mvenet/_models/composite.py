@@ -11,7 +11,7 @@ What lies outside the range of the training rows gets a wider distribution (:mod
 wider than that length.
 
 A mixture may have a free shape (:mod:`mvenet._models.free_shape`): further components around values
-that rows like this one had, weights that differ from row to row, and values with a probability of
+that similar rows had, weights that differ from row to row, and values with a probability of
 their own.
 
 On the log scale all of this holds for log y, and the mixture is one of log-normals. A member's

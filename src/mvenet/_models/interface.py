@@ -76,14 +76,14 @@ class Mean(Protocol):
 
 
 class Sampler(Protocol):
-    """A part that names values which a row may have, all equally probable.
+    """A part that gives values which a row may have, all equally probable.
 
-    It is no :class:`Mean`, and has another name for its work: where a mean is wanted, no file may
-    put one.
+    Its method is not called ``evaluate``, so that no file can put one in the place of a
+    :class:`Mean`.
     """
 
     def __len__(self) -> int:
-        """How many values it names."""
+        """How many values it gives."""
 
     def named(self, inputs: Inputs) -> Array:
         """The values for each row, of shape (k, n)."""
