@@ -9,6 +9,7 @@ import importlib.util
 import inspect
 import pkgutil
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -53,13 +54,20 @@ def module_of(path):
     return "" if first == "__init__.py" else first.removesuffix(".py")
 
 
+@cache
+def statements(path):
+    """All imports of a file, at the top or within a function."""
+    every = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return [node for node in every if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imports(path):
-    """Full names of all that a file imports, at the top or within a function."""
+    """Full names of all that a file imports."""
     package = ["mvenet", *path.relative_to(SOURCE).parts[:-1]]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = package[: len(package) - node.level + 1] if node.level else []
             base = ".".join([*base, *([node.module] if node.module else [])])
             for alias in node.names:
@@ -79,24 +87,26 @@ def test_every_module_has_a_level():
     assert {module_of(path) for path in FILES} <= set(LEVELS)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_imports_point_downwards(path):
-    own = LEVELS[module_of(path)]
-    for name in set(own_imports(path)) - {"_engine", module_of(path), ""}:
-        if (path.name, name) != SAVING:
-            assert LEVELS[name] < own, f"{path.name} (level {own}) imports {name} ({LEVELS[name]})"
+def test_imports_point_downwards():
+    wrong = [
+        f"{path} (level {LEVELS[module_of(path)]}) imports {name} ({LEVELS[name]})"
+        for path in FILES
+        for name in set(own_imports(path)) - {"_engine", module_of(path), ""}
+        if (path.name, name) != SAVING and LEVELS[name] >= LEVELS[module_of(path)]
+    ]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_who_knows_what(path):
-    tops = {name.partition(".")[0] for name in imports(path)}
-    level = LEVELS[module_of(path)]
-    if level <= LEVELS["_training"] and path.name != "sklearn.py":
-        assert "sklearn" not in tops
-    if module_of(path) == "_models":
-        assert "scipy.stats" not in set(imports(path))
-    if level <= LEVELS["comparison"] and module_of(path) not in EDGES:
-        assert not tops & OPTIONAL or path.name in ON_REQUEST
+def test_who_knows_what():
+    for path in FILES:
+        tops = {name.partition(".")[0] for name in imports(path)}
+        level = LEVELS[module_of(path)]
+        if level <= LEVELS["_training"] and path.name != "sklearn.py":
+            assert "sklearn" not in tops, path
+        if module_of(path) == "_models":
+            assert "scipy.stats" not in set(imports(path)), path
+        if level <= LEVELS["comparison"] and module_of(path) not in EDGES:
+            assert not tops & OPTIONAL or path.name in ON_REQUEST, path
 
 
 def test_no_import_goes_in_a_circle():
@@ -194,6 +204,13 @@ def modules():
     return ["mvenet", *(n for n in found if not n.endswith(("_engine", "__main__")))]
 
 
+def has_examples(name):
+    """Whether the text of a module shows any."""
+    place = SOURCE.parent / Path(*name.split("."))
+    path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    return ">>> " in path.read_text(encoding="utf-8")
+
+
 def load(name):
     """Import a module, or skip the test if what it needs is optional and absent."""
     try:
@@ -248,17 +265,15 @@ def test_public_modules_need_no_import_of_their_own():
     assert {name.split(".")[1] for name in public} <= set(dir(mvenet))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_what_scikit_learn_keeps_to_itself_is_in_one_module(path):
-    if path.name == "sklearn.py":
-        return
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sklearn"):
-            names = [*node.module.split("."), *(alias.name for alias in node.names)]
-            assert not [name for name in names if name.startswith("_")]
+def test_what_scikit_learn_keeps_to_itself_is_in_one_module():
+    for path in (path for path in FILES if path.name != "sklearn.py"):
+        for node in statements(path):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sklearn"):
+                names = [*node.module.split("."), *(alias.name for alias in node.names)]
+                assert not [name for name in names if name.startswith("_")], path
 
 
-@pytest.mark.parametrize("name", modules())
+@pytest.mark.parametrize("name", [n for n in modules() if has_examples(n)])
 def test_examples_in_docstrings(name, tmp_path, monkeypatch):
     module = load(name)
     monkeypatch.chdir(tmp_path)
