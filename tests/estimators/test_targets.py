@@ -15,7 +15,17 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mvenet import AutoRegressor, CalibratedRegressor, MVERegressor, MVERegressorCV, metrics
+from mvenet import (
+    AutoRegressor,
+    CalibratedRegressor,
+    MVERegressor,
+    MVERegressorCV,
+    explain,
+    metrics,
+    onnx,
+    plots,
+    report,
+)
 from mvenet.distributions import Joint
 
 QUICK = {
@@ -250,13 +260,28 @@ def test_what_leaves_no_rows_out_or_knows_one_target_only():
         tiny().fit(X, Y)
     with pytest.raises(ValueError, match="Several targets need rows left out"):
         quick().fit(X[:7], Y[:7])
-    with pytest.raises(ValueError, match="y"):
-        CalibratedRegressor(quick()).fit(X, Y)
     single = quick(epochs=1, warmup_epochs=1).fit(X, Y[:, 0])
     with pytest.raises(ValueError, match="kind='simultaneous' is for several targets"):
         single.predict_interval(X, kind="simultaneous")
     with pytest.raises(AttributeError, match="not fitted to several targets"):
         _ = single.estimators_
+
+
+def test_what_knows_one_target_only_says_so(model, tmp_path):
+    several = "target.*several|several targets|of one target"
+    with pytest.raises(ValueError, match=several):
+        plots.DensityDisplay.from_estimator(model, X[:3])
+    with pytest.raises(ValueError, match=several):
+        explain.importance(model, X, Y[:, 0])
+    with pytest.raises(ValueError, match=several):
+        metrics.crps(Y[:, 0], model.predict_dist(X))
+    with pytest.raises(ValueError, match=several):
+        report.render(model, None)
+    with pytest.raises(TypeError, match=several):
+        onnx.export(model, tmp_path / "model.onnx")
+    with pytest.raises(ValueError, match="y has 2 columns"):
+        CalibratedRegressor(quick()).fit(X, Y)
+    assert explain.importance(model.estimators_[0], X[:20], Y[:20, 0], n_repeats=1) is not None
 
 
 def test_an_error_says_in_which_target():

@@ -9,20 +9,26 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from mvenet._models.joint import JointModel
 from mvenet.distributions import Distribution
 from mvenet.distributions._checks import check_shape
 from mvenet.explain._source import Rows, Source
 from mvenet.metrics._inputs import numbers
-from mvenet.predictive import predictive_distribution, unwrapped
+from mvenet.predictive import last_step, predictive_distribution, unwrapped
 
 Array = NDArray[np.float64]
 AT_ONCE = 20_000  # rows that are predicted together
 
 
 def check_fitted(estimator: Any) -> None:
-    """Refuse an estimator that must be fitted first."""
+    """Refuse an estimator that must be fitted first, and one of several targets."""
     if isinstance(estimator, BaseEstimator | type):  # others need not know of fitting
         check_is_fitted(estimator)
+    if isinstance(getattr(last_step(estimator), "model_", None), JointModel):
+        raise ValueError(
+            "This is told of one target, and the estimator has several: pass its estimators_[0] "
+            "and so on."
+        )
 
 
 def source_of(estimator: Any, X: Any, what: str = "X") -> Source:

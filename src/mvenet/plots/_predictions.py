@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mvenet._utils.sklearn import n_rows_of
-from mvenet.distributions import Distribution, Joint
+from mvenet.distributions import Distribution
 from mvenet.distributions._checks import check_shape, levels_within
 from mvenet.explain import _asking as asking
 from mvenet.explain._asking import check_fitted
@@ -21,13 +21,7 @@ Array = NDArray[np.float64]
 def predicted(estimator: Any, X: Any) -> Distribution:
     """Predictive distribution of each row; an estimator that must be fitted first is refused."""
     check_fitted(estimator)
-    dist = predictive_distribution(estimator, X)
-    if isinstance(dist, Joint):
-        raise ValueError(
-            "A picture is of one target, and the estimator has several: pass its estimators_[0] "
-            "and so on."
-        )
-    return dist
+    return predictive_distribution(estimator, X)
 
 
 def intervals(estimator: Any, X: Any, coverage: Array) -> Array:
