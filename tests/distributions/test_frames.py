@@ -126,7 +126,7 @@ def test_a_curve_is_the_density():
     low, high = (
         float(v.replace(",", "")) for v in re.search(r"from (\S+) to (\S+)\.", html).groups()
     )
-    assert np.allclose(low + np.array(tops) / 180 * (high - low), [-3.0, 3.0], atol=0.15)
+    assert np.allclose(low + np.array(tops) / 120 * (high - low), [-3.0, 3.0], atol=0.15)
     smooth = NormalMixture([[0.2]], [[1.0]])
     atom = WithAtoms(smooth, atoms=[0.0], cells=[[-np.inf, 0.1]], resolution=0.1)
     assert len(parsed(atom)[1].findall(".//svg")) == 1

@@ -19,6 +19,7 @@ from mvenet._automatic.constants import MOST_ROWS_LOOKED_AT
 from mvenet._estimators import copies, frames, targets
 from mvenet._estimators.dependence import NOTHING, Belonging, DependenceWarning
 from mvenet._estimators.parameters import NetworkSettings
+from mvenet._estimators.shown import Shown
 from mvenet._estimators.validation import check_table, checked, fingerprint
 from mvenet._models.ensemble import Ensemble
 from mvenet._models.joint import JointModel
@@ -28,7 +29,7 @@ from mvenet._training.plan import Fitting, Plan, Table, Workload, drive, estimat
 from mvenet._utils.machine import effective_threads
 
 
-class DistributionRegressor(Predictor, RegressorMixin, BaseEstimator):
+class DistributionRegressor(Predictor, Shown, RegressorMixin, BaseEstimator):
     """An estimator of ours, which checks what it is given as scikit-learn does."""
 
     def __sklearn_is_fitted__(self) -> bool:

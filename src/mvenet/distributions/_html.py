@@ -16,7 +16,7 @@ from mvenet._utils.wording import readable
 from mvenet.distributions._checks import FloatArray
 
 MOST_ROWS = 6
-WIDTH, HEIGHT, SLICES = 180, 26, 90
+WIDTH, HEIGHT, SLICES = 120, 26, 80  # all columns fit the width of a telephone
 BEYOND = 0.002  # probability on each side that is not drawn
 
 
@@ -42,7 +42,7 @@ def table(dist: Rows, names: Sequence[str], title: str, n: int) -> str:
     curves, ends = _curves(dist)
     lines = [
         f"<tr><th>{escape(_short(name))}</th>"
-        + "".join(f"<td>{value}</td>" for value in row)
+        + "".join(f'<td style="text-align:right">{value}</td>' for value in row)
         + f"<td>{curve}</td></tr>"
         for name, row, curve in zip(names, cells, curves, strict=True)
     ]

@@ -34,7 +34,7 @@ def check_fitted(estimator: Any) -> None:
 def source_of(estimator: Any, X: Any, what: str = "X") -> Source:
     """The table that a fitted estimator is asked about, with as many columns as it knows."""
     check_fitted(estimator)
-    source = Source(X, getattr(estimator, "feature_names_in_", ()), what)
+    source = Source(X, getattr(estimator, "feature_names_in_", ()), what, _read(estimator, X))
     known = getattr(estimator, "n_features_in_", source.width)
     if source.is_array and source.width != known:  # what a frame lacks, the model says by name
         raise ValueError(
@@ -42,6 +42,15 @@ def source_of(estimator: Any, X: Any, what: str = "X") -> Source:
             "columns that it was fitted to."
         )
     return source
+
+
+def _read(estimator: Any, X: Any) -> Source | None:
+    """A frame as the model's own encoder reads it, if it has one for frames."""
+    steps = getattr(estimator, "steps", None)
+    encoder = steps[0][1] if steps else getattr(estimator, "encoder_", None)
+    if encoder is None or not hasattr(encoder, "tidy") or isinstance(X, np.ndarray | list):
+        return None
+    return Source(encoder.tidy(X))
 
 
 def distribution(estimator: Any, X: Any) -> Distribution:

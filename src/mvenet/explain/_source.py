@@ -53,10 +53,14 @@ class Source:
         Of the columns, if X has no names of its own.
     what : str
         What it is called in error messages.
+    read : Source or None
+        The same rows as a model's encoder reads them: it may know that a text is a date.
     """
 
-    def __init__(self, X: Any, names: Sequence[Any] = (), what: str = "X") -> None:
-        self.what = what
+    def __init__(
+        self, X: Any, names: Sequence[Any] = (), what: str = "X", read: Source | None = None
+    ) -> None:
+        self.what, self._read = what, read
         self.table, self._kind = _known(X, what)
         if self._kind == "array":
             self.names = list(names) if len(names) == self.table.shape[1] else []
@@ -103,6 +107,14 @@ class Source:
 
     def cells(self, column: int) -> Cells:
         """Read a column."""
+        own = self._own_cells(column)
+        if self._read is None or own.kind != "level" or self.label(column) not in self._read.names:
+            return own
+        read = self._read.cells(self._read.names.index(self.label(column)))
+        numeric = read.kind == "number" and len(np.unique(read.numbers[read.given])) > 2
+        return read if numeric or read.kind == "date" else own
+
+    def _own_cells(self, column: int) -> Cells:
         if self._kind == "array":
             return _of_array(self.table[:, column])
         if self._kind == "arrow":

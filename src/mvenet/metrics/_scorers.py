@@ -25,6 +25,9 @@ class Scorer:
     of the last step of a pipeline and of the best estimator of a search. The std of the latter
     must include the noise, for a Gaussian process by a ``WhiteKernel``.
 
+    Pass the object, not its name: scikit-learn keeps the names that ``scoring="..."`` knows to
+    itself, and has no way to add one.
+
     With metadata routing, ``neg_nll_scorer.set_score_request(sample_weight=True)`` is a scorer that
     asks for the weights.
 
