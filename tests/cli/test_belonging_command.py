@@ -65,5 +65,5 @@ def test_fit_by_time_holds_out_what_is_last(visits, tmp_path):
 
 def test_a_comparison_takes_groups(visits):
     given = ("--target", "score", "--outer", "2", "--inner", "2", "--dry-run", "--json")
-    told = json.loads(ran("compare", visits, *given, "--group", "patient"))
+    told = json.loads(ran("strategies", visits, *given, "--group", "patient"))
     assert told["folds"] == 2

@@ -47,7 +47,10 @@ from mvenet.table import TableEncoder, _files, read  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("short")
 
-COMMANDS = ("fit", "predict", "evaluate", "check", "compare", "export", "info", "doctor", "demo")
+COMMANDS = (
+    *("fit", "predict", "evaluate", "check", "compare", "strategies", "export", "info", "doctor"),
+    "demo",
+)
 SMALL = ("--no-search", "--members", "1")
 
 
@@ -128,7 +131,7 @@ def test_every_command_has_help_with_an_example(run, command):
     assert ran.code == 0 and f"Example: mvenet {command}" in ran.out
     for option in ("--json", "--quiet", "--debug"):
         assert option in ran.out
-    assert ("--seed" in ran.out) == (command in ("fit", "compare", "demo"))
+    assert ("--seed" in ran.out) == (command in ("fit", "compare", "strategies", "demo"))
     assert "\x1b" not in ran.out  # no colour without a terminal
 
 
@@ -382,7 +385,7 @@ def test_no_name_of_a_file_steers_the_terminal(run, here, monkeypatch):
         ("fit", data, *target, "-o", model, "--drop", STEERING),
         ("fit", "bad.csv", *target, "-o", "n.mve"),
         ("fit", data, *target, "-o", f"no{STEERING}/n.mve"),
-        ("compare", data, *target),
+        ("strategies", data, *target),
         ("predict", model, data, "-o", f"o{STEERING}.csv"),
         ("predict", model, "less.csv", "-o", "o.csv"),
         ("predict", model, f"none{STEERING}.csv", "-o", "o.csv"),
@@ -960,8 +963,31 @@ def quick_arms(monkeypatch):
     monkeypatch.setattr(comparison, "strategy_arms", quick)
 
 
-def test_compare(run, here, quick_arms):
-    command = ("compare", "houses.csv", "--target", "price", "--outer", 2, "--inner", 2)
+def test_compare(run, here, monkeypatch):
+    scores = {
+        "crps": [[2.0, 3.0], [1.0, 1.5]],
+        "rmse": [[4.0, 4.0], [5.0, 5.0]],
+        "coverage": [[0.9, 0.8], [0.5, 0.7]],
+        "seconds": [[9.0, 9.0], [1.0, 1.0]],
+    }
+    found = workflow.ModelComparison(
+        ["mvenet, automatic", "another"], {k: np.array(v) for k, v in scores.items()}, ["lightgbm"]
+    )
+    asked = {}
+    monkeypatch.setattr(workflow, "compare_models", lambda *_, **more: asked.update(more) or found)
+    command = ("compare", "houses.csv", "--target", "price", "--folds", 2, "--group", "town")
+    ran = run(*command)
+    assert ran.code == 0 and asked["folds"] == 2 and asked["group"] == "town"
+    assert ran.out.index("another") < ran.out.index("mvenet, automatic")  # the better one first
+    assert "-1.25 ± 0.2" in ran.out and "2.5 ± 0.5" in ran.out and "60 % ± 10" in ran.out
+    assert "Not installed, so not compared: lightgbm" in ran.out
+    assert json.loads(run(*command, "--json").out)["scores"] == scores
+    assert run(*command, "-q").out == ""
+    assert "no column 'prize'" in run("compare", "houses.csv", "--target", "prize").told()
+
+
+def test_strategies(run, here, quick_arms):
+    command = ("strategies", "houses.csv", "--target", "price", "--outer", 2, "--inner", 2)
     dry = run(*command, "--store", "runs", "--dry-run")
     assert "2 outer folds. To do:" in dry.out and "town" in dry.out  # what the columns are
     told = json.loads(run(*command, "--store", "runs", "--dry-run", "--json").out)
@@ -980,11 +1006,11 @@ def test_compare(run, here, quick_arms):
     assert "must be a number of folds" in run(*command[:4], "--outer", 500, "-q").told()
 
 
-def test_compare_encodes_a_fold_by_the_rows_it_trains_on(run, here, quick_arms):
+def test_strategies_encodes_a_fold_by_the_rows_it_trains_on(run, here, quick_arms):
     frame = houses()
     frame.loc[::4, "size"] = np.nan  # filled with the median, which differs from fold to fold
     frame.to_csv("gaps.csv", index=False)
-    ran = run("compare", "gaps.csv", "--target", "price", "--outer", 2, "--inner", 2, "--json")
+    ran = run("strategies", "gaps.csv", "--target", "price", "--outer", 2, "--inner", 2, "--json")
     X, y, _ = split_target(read("gaps.csv"), "price")
     arms, encoder = comparison.strategy_arms(), TableEncoder(target="price")
     settings = {"outer_cv": 2, "inner_cv": 2, "random_state": 0}
@@ -994,9 +1020,19 @@ def test_compare_encodes_a_fold_by_the_rows_it_trains_on(run, here, quick_arms):
     assert found == each.to_frame()["loglik"].tolist() != once.to_frame()["loglik"].tolist()
 
 
-def test_compare_on_a_cluster(run, here, quick_arms):
+def test_strategies_on_a_cluster(run, here, quick_arms):
     distributed = pytest.importorskip("distributed")
-    command = ("compare", "houses.csv", "--target", "price", "--outer", 2, "--inner", 2, "--json")
+    command = (
+        "strategies",
+        "houses.csv",
+        "--target",
+        "price",
+        "--outer",
+        2,
+        "--inner",
+        2,
+        "--json",
+    )
     alone = json.loads(run(*command).out)
     settings = {"processes": False, "n_workers": 2, "threads_per_worker": 1}
     with distributed.LocalCluster(**settings, dashboard_address=":0") as cluster:
@@ -1005,17 +1041,17 @@ def test_compare_on_a_cluster(run, here, quick_arms):
     assert json.loads(ran.out)["folds"] == alone["folds"]
 
 
-def test_compare_on_a_cluster_without_workers(run, here):
+def test_strategies_on_a_cluster_without_workers(run, here):
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster:
         address = cluster.scheduler_address
-        ran = run("compare", "houses.csv", "--target", "price", "-q", "--dask", address)
+        ran = run("strategies", "houses.csv", "--target", "price", "-q", "--dask", address)
     assert f"has no workers: start some with `dask worker {address}`" in ran.told()
 
 
-def test_compare_without_a_scheduler(run, here, monkeypatch):
+def test_strategies_without_a_scheduler(run, here, monkeypatch):
     pytest.importorskip("distributed")
-    command = ("compare", "houses.csv", "--target", "price", "-q", "--dask")
+    command = ("strategies", "houses.csv", "--target", "price", "-q", "--dask")
     for address in ("nonsense", "zzz://127.0.0.1:1"):
         assert f"No Dask scheduler answers at {address}" in run(*command, address).told()
     monkeypatch.setitem(sys.modules, "distributed", None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 import mvenet
-from mvenet.cli._fitting import compare, fit
+from mvenet.cli._comparing import compare, strategies
+from mvenet.cli._fitting import fit
 from mvenet.cli._options import DEBUG, option
 from mvenet.cli._printing import say
 from mvenet.cli._showing import demo, doctor
@@ -30,7 +31,9 @@ app = InOrder(
     "mvenet",
     {
         str(command.name): command
-        for command in (fit, predict, evaluate, check, compare, export, info, doctor, demo)
+        for command in (
+            *(fit, predict, evaluate, check, compare, strategies, export, info, doctor, demo),
+        )
     },
     params=[
         option(

@@ -1,14 +1,12 @@
-"""The commands that train: ``fit`` and ``compare``."""
+"""The command that trains: ``fit``."""
 
 from __future__ import annotations
 
 import dataclasses
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
-import numpy as np
 
 from mvenet.cli import INTERRUPTED
 from mvenet.cli import _printing as printing
@@ -32,7 +30,7 @@ from mvenet.cli._options import (
     option,
     write_report,
 )
-from mvenet.cli._printing import busy, print_json, progress_bar, say
+from mvenet.cli._printing import print_json, progress_bar, say
 
 SCALES = {None: "auto", True: "log", False: "identity"}  # of the target, by --log and --no-log
 
@@ -158,77 +156,3 @@ def fit(
         say(f"Model: {output}" + (f"   Report: {written}" if report else ""))
     if fitted.stopped or stop.pressed:
         sys.exit(INTERRUPTED)  # past the sentence for who is left with nothing
-
-
-@command(
-    DATA,
-    TARGET,
-    option("--store", type=PATH, help="Folder for finished folds: stopped, it can go on."),
-    option("--outer", type=click.IntRange(2), default=10, help="Outer folds, to compare by."),
-    option("--inner", type=click.IntRange(2), default=10, help="Inner folds, for the penalties."),
-    option("--paper", is_flag=True, help="1000 epochs a stage, as in the paper."),
-    GROUP,
-    TIME,
-    HORIZON,
-    DASK,
-    option("--dry-run", is_flag=True, help="Only tell what it costs."),
-    HEADER_ROWS,
-    SEED,
-    example="mvenet compare houses.csv --target price --store runs --dry-run",
-)
-def compare(
-    data: Path,
-    target: str,
-    store: Path | None,
-    outer: int,
-    inner: int,
-    paper: bool,
-    group: str | None,
-    time: str | None,
-    horizon: float | None,
-    dask: str | None,
-    dry_run: bool,
-    header_rows: int,
-    seed: int,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """Compare the three training strategies, each with equal and with separate penalties."""
-    from mvenet import recipes, table
-    from mvenet._columns.cells import split_target
-    from mvenet._training import distributed
-
-    silent = quiet or as_json
-    with progress_bar(f"reading {data.name}", silent) as bar:
-        frame = table.read(data, header_rows=header_rows, progress=bar)
-    X, y, _ = split_target(frame, target)
-    from mvenet import comparison  # with scikit-learn, for which a wrong path need not wait
-    from mvenet.workflow._belonging import Belonging
-
-    tied = Belonging.of(X, target, group, time, horizon)
-    X = tied.inputs(X)
-
-    if not silent:
-        encoder = table.TableEncoder(target=target).fit(X, y)  # each fold fits one of its own
-        printing.print_columns(encoder, data.name, target, len(y), len(frame) - len(y))
-    settings: dict[str, Any] = {
-        "arms": comparison.strategy_arms(**(recipes.PAPER if paper else {})),
-        "outer_cv": outer, "inner_cv": inner, "store": store, "random_state": seed,
-        "encoder": table.TableEncoder(target=target), **tied.given(np.arange(len(y))),
-    }  # fmt: skip
-    if dry_run:
-        with busy("measuring the speed", silent):
-            plan = comparison.plan_comparison(X, y, **settings)
-        if as_json:
-            print_json(plan.as_dict())
-        elif not quiet:
-            say(str(plan))
-        return
-    with distributed.on_dask(dask):
-        outcome = comparison.compare_strategies(
-            X, y, verbose=printing.verbosity(silent), **settings
-        )
-    if as_json:
-        print_json({"folds": outcome.to_frame().to_dict("records"), "steps": outcome.steps})
-    elif not quiet:
-        say(str(outcome))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mvenet._training.plan import Workload
     from mvenet.cli._demo import Score, Third
     from mvenet.table import TableEncoder
-    from mvenet.workflow import Check, Evaluation, FittedTable
+    from mvenet.workflow import Check, Evaluation, FittedTable, ModelComparison
 
 MOST_LINES = 15  # of a table that must fit a screen
 MOST_COLUMNS = 60  # that are told one by one
@@ -302,3 +302,42 @@ def print_demo(title: str, scores: Sequence[Score]) -> None:
     for s in scores:
         table.add_row(s.model, f"{s.rmse:.4g}", f"{s.loglik:.3f}", f"{100 * s.coverage:.1f} %")
     screen().print(table)
+
+
+@contextlib.contextmanager
+def models_and_folds(silent: bool) -> Iterator[Callable[[str, int], object] | None]:
+    """What is said after each model of a fold; nothing unless somebody is watching."""
+    if not verbosity(silent):
+        yield None
+        return
+    with screen(stderr=True).status("mvenet, automatic: fold 1") as status:
+        yield lambda name, fold: status.update(f"{name}: fold {fold + 1} done")
+
+
+def print_models(found: ModelComparison, source: str, target: str) -> None:
+    """Scores of several models, the best CRPS first, with their standard errors over the folds."""
+    crps, rmse, covers, seconds = (
+        found.mean(name) for name in ("crps", "rmse", "coverage", "seconds")
+    )
+    above, error = found.worse("crps")
+    n_folds = found.scores["crps"].shape[1]
+    title = f"{target} of {source}, by {n_folds} folds"
+    headings = ("CRPS", "above ours", "RMSE", "covers", "s")
+    table = titled(title, "model", numbers=headings)
+    for i in sorted(range(len(crps)), key=lambda i: float(crps[i])):
+        beside = "" if i == 0 else f"{above[i]:+.3g} ± {error[i]:.1g}"
+        table.add_row(
+            found.names[i],
+            f"{crps[i]:.4g} ± {found.error('crps')[i]:.1g}",
+            beside,
+            f"{rmse[i]:.4g} ± {found.error('rmse')[i]:.1g}",
+            f"{100 * covers[i]:.0f} % ± {100 * found.error('coverage')[i]:.0f}",
+            f"{seconds[i]:.1f}",
+        )
+    screen().print(table)
+    say(
+        "Lower CRPS and RMSE are better; 90 % intervals should cover 90 %. ± is the standard error "
+        "over the folds, s the seconds of a fold. Nobody was tuned."
+    )
+    if found.not_installed:
+        say(f"Not installed, so not compared: {', '.join(found.not_installed)}.")

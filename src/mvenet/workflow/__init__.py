@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mvenet.workflow._evaluation import Check, Evaluation, check, evaluate, evaluate_predictions
     from mvenet.workflow._fitting import FittedTable, fit_table, model_in_words
+    from mvenet.workflow._peers import ModelComparison, compare_models
     from mvenet.workflow._serving import predict_file, predictions
 
 __all__ = [
     "Check",
     "Evaluation",
     "FittedTable",
+    "ModelComparison",
     "check",
+    "compare_models",
     "evaluate",
     "evaluate_predictions",
     "fit_table",
@@ -24,6 +27,7 @@ __all__ = [
 _HOMES = {
     "_evaluation": ("Check", "Evaluation", "check", "evaluate", "evaluate_predictions"),
     "_fitting": ("FittedTable", "fit_table", "model_in_words"),
+    "_peers": ("ModelComparison", "compare_models"),
     "_serving": ("predict_file", "predictions"),
 }
 
