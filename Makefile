@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # What an editable installation depends on: the engine, and which packages there are.
 ENGINE := $(wildcard engine/*) CMakeLists.txt pyproject.toml $(wildcard src/mvenet/*/__init__.py)
 
-.PHONY: demo test docs test-torch test-slow lint format bench bench-search bench-predict bench-command league league-peers scaling default paper-figures paper-tables \
+.PHONY: demo test docs release-check test-torch test-slow lint format bench bench-search bench-predict bench-command league league-peers scaling default paper-figures paper-tables \
     paper-theory paper-explain fuzz wheel test-versions sanitize sanitize-threads cross emulate clean
 
 demo: $(STAMP)
@@ -22,6 +22,14 @@ docs: $(VENV)/.docs
 	rm -rf build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	$(BIN)/python tools/site/check.py build/site
+
+# All that must hold before a version is tagged (docs/develop/release.md); PYTHONS as for make wheel.
+release-check: $(STAMP)
+	$(BIN)/python tools/release.py before
+	$(MAKE) lint test docs
+	rm -rf dist
+	$(MAKE) wheel
+	$(BIN)/python tools/release.py after dist
 
 # Networks of one's own have an environment of their own: PyTorch is gigabytes on some platforms.
 test-torch: .venv-torch/.installed

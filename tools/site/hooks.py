@@ -24,6 +24,8 @@ OUTSIDE = {
     "README.md": "index.md",
     "CHANGELOG.md": "develop/changelog.md",
     "CONTRIBUTING.md": "develop/contributing.md",
+    "SECURITY.md": "develop/security.md",
+    "CODE_OF_CONDUCT.md": "develop/conduct.md",
     "benchmarks/README.md": "develop/benchmarks.md",
     "benchmarks/league/former/README.md": "compare/former-league.md",
     "paper/README.md": "understand/paper.md",
