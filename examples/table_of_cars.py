@@ -2,17 +2,19 @@
 
 Miles per gallon of 392 cars (Auto MPG, R. Quinlan 1993, UCI, CC BY 4.0; it comes with the package).
 The widths of the intervals differ from car to car: old heavy cars are alike, light ones are not.
+Its report is [one page to send around](report-table_of_cars.html).
 On the command line: `mvenet fit cars.csv --target mpg -o cars.mve --report cars.html`.
 
 Picture: 90 % intervals of 40 cars ordered by weight; those of light cars are wider.
 """
 
 from importlib.resources import files
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from mvenet import table, workflow
+from mvenet import report, table, workflow
 
 cars = table.read(files("mvenet.cli") / "cars.csv")
 fitted = workflow.fit_table(cars, "mpg", search=False, seed=0)
@@ -30,3 +32,6 @@ ax.plot(some["weight"], some["mpg"], "k.", label="observed")
 ax.set(xlabel="weight of the car in pounds", ylabel="miles per gallon")
 ax.legend()
 figure.savefig("table_of_cars.png", dpi=130)
+
+page = report.render(fitted.model, fitted.evaluation, source="cars.csv", fitted=fitted, unit="mpg")
+Path("table_of_cars.html").write_text(page, encoding="utf-8")

@@ -1102,26 +1102,42 @@ def test_doctor_measures():
 
 @pytest.fixture
 def quick_demo(monkeypatch):
-    """Scores are tested elsewhere: a few epochs do."""
+    """Scores are tested elsewhere: a few epochs do, and one kind of network for the cars."""
     monkeypatch.setattr(_demo, "SINE_EPOCHS", 20)
-    thirds = [_demo.Third("the surest third", 2.0, 0.91, 4.0, 1.0)]
-    monkeypatch.setattr(_demo, "cars_thirds", lambda seed, verbose: thirds)
+    monkeypatch.setattr(_demo, "STARTS", 2)
+    settings = {"search": False, "holdout": 0.0, "seed": 0}
+    quick = functools.cache(lambda: workflow.fit_table(_demo.cars()[0], "mpg", **settings))
+    monkeypatch.setattr(_demo, "fit_cars", lambda seed, verbose: quick())
 
 
-def test_demo_prints_tables_and_draws(run, quick_demo, tmp_path):
-    picture = tmp_path / "sine.png"
-    ran = run("demo", "--picture", picture)
+def test_demo_does_the_main_job_and_the_sine(run, quick_demo, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = run("demo")
     assert ran.code == 0
-    for word in ("RMSE", "log-likelihood", "interval covers", "without the warm-up"):
+    for word in ("the surest third", "90 % between", "of 2", "mvenet fit table.csv --target"):
         assert word in ran.out
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    told = json.loads(run("demo", "--picture", picture, "--json").out)
-    assert told["cars"][0]["cars"] == "the surest third" and len(told["sine"]) == 4
-    assert run("demo", "--picture", picture, "-q").out == ""
+    assert "Report: mvenet-demo.html" in ran.out and "Picture: mvenet-demo.png" in ran.out
+    assert Path("mvenet-demo.png").read_bytes().startswith(b"\x89PNG")
+    assert "How well can mpg be predicted?" in Path("mvenet-demo.html").read_text(encoding="utf-8")
+    told = json.loads(run("demo", "--json").out)
+    assert told["cars"][0]["cars"] == "the surest third" and len(told["sine"]) == 2
+    light, _, heavy = told["predicted"]
+    assert light["low"] < light["mean"] < light["high"] and light["mean"] > heavy["mean"]
+    assert run("demo", "-q").out == ""
     assert "must end in .png, .svg or .pdf" in run("demo", "--picture", tmp_path / "x.doc").told()
+
+
+def test_starts_that_find_the_sine_are_counted(monkeypatch):
+    """One network of the truth, one of nothing."""
+    x = np.linspace(0, 10, 1000)
+    means = np.array([0.4 * np.sin(2 * np.pi * x), np.zeros(1000)])
+    monkeypatch.setattr(_demo, "_means", lambda model, at: means)
+    assert _demo.sine_starts({"a": None}) == [_demo.Starts("a", 1, 2)]
 
 
 def test_demo_without_matplotlib_says_what_to_install(run, quick_demo, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    ran = run("demo", "--picture", tmp_path / "x.png")
+    monkeypatch.chdir(tmp_path)
+    ran = run("demo")
     assert ran.code == 0 and "pip install 'mvenet[plot]'" in ran.out
+    assert "pip install 'mvenet[report]'" in ran.out

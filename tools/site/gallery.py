@@ -38,7 +38,11 @@ CHAPTERS = {
     "Files and serving": ("from_file_to_onnx",),
     "The paper": ("sine_warmup", "both_penalties", "compare_strategies"),
 }
-NETWORKS = "own_network"  # need PyTorch, so they are shown, not run
+# Folders of examples that need more than the tests do: shown, not run.
+SHOWN = {
+    "own_network": ("Networks of your own", "These need PyTorch."),
+    "serving": ("Serving elsewhere", "Needs MLflow; run by hand with mlflow-skinny 3.17."),
+}
 
 
 @dataclass(frozen=True)
@@ -67,11 +71,14 @@ class Outcome:
 
     printed: str
     picture: bytes
+    report: str = ""  # a page of its own, if the example writes one
 
 
 def stems() -> list[str]:
-    """Names of the examples, those of PyTorch included."""
-    paths = (*EXAMPLES.glob("*.py"), *(EXAMPLES / NETWORKS).glob("*.py"))
+    """Names of the examples, those that are only shown included."""
+    paths = [*EXAMPLES.glob("*.py")]
+    for folder in SHOWN:
+        paths += (EXAMPLES / folder).glob("*.py")
     return sorted(path.relative_to(EXAMPLES).with_suffix("").as_posix() for path in paths)
 
 
@@ -88,6 +95,8 @@ def pages(cache_folder: Path) -> dict[str, str | bytes]:
     for stem, outcome in outcomes.items():
         found[f"gallery/{stem}.png"] = outcome.picture
         found[f"gallery/{stem}.md"] = _page(stem, outcome.printed)
+        if outcome.report:
+            found[f"gallery/report-{stem}.html"] = outcome.report
     for stem in stems():
         if "/" in stem:
             found[f"gallery/{stem}.md"] = _page(stem, None)
@@ -103,10 +112,11 @@ def made(stem: str, folder: Path) -> Outcome:
     if kept.exists() and picture.exists():
         known = json.loads(kept.read_text("utf-8"))
         if known["key"] == key or os.environ.get("GALLERY") == "kept":
-            return Outcome(known["printed"], picture.read_bytes())
+            return Outcome(known["printed"], picture.read_bytes(), known.get("report", ""))
     outcome = run(path)
     picture.write_bytes(outcome.picture)
-    kept.write_text(json.dumps({"key": key, "printed": outcome.printed}), "utf-8")
+    told = {"key": key, "printed": outcome.printed, "report": outcome.report}
+    kept.write_text(json.dumps(told), "utf-8")
     return outcome
 
 
@@ -124,7 +134,12 @@ def run(path: Path) -> Outcome:
         )
         if done.returncode:
             raise RuntimeError(f"{path.name} failed:\n{done.stderr}")
-        return Outcome(done.stdout, (Path(folder) / f"{path.stem}.png").read_bytes())
+        report = Path(folder) / f"{path.stem}.html"
+        return Outcome(
+            done.stdout,
+            (Path(folder) / f"{path.stem}.png").read_bytes(),
+            report.read_text("utf-8") if report.exists() else "",
+        )
 
 
 @cache
@@ -167,13 +182,10 @@ def _front() -> str:
             example = Example.read(EXAMPLES / f"{stem}.py")
             lines += [f"[![{example.alt}]({stem}.png) {example.title}]({stem}.md){{ .card }}", ""]
         lines += ["</div>", ""]
-    lines += [
-        "## Networks of your own",
-        "",
-        "These need PyTorch, and are not run when the site is built.",
-        "",
-    ]
-    for stem in stems():
-        if "/" in stem:
-            lines.append(f"- [{Example.read(EXAMPLES / f'{stem}.py').title}]({stem}.md)")
+    for folder, (title, why) in SHOWN.items():
+        lines += [f"## {title}", "", f"{why} They are not run when the site is built.", ""]
+        for stem in stems():
+            if stem.startswith(f"{folder}/"):
+                lines.append(f"- [{Example.read(EXAMPLES / f'{stem}.py').title}]({stem}.md)")
+        lines.append("")
     return "\n".join(lines)

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from mvenet._utils.wording import harmless, readable
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from mvenet._training.plan import Workload
-    from mvenet.cli._demo import Score, Third
+    from mvenet.cli._demo import Car, Starts, Third
     from mvenet.table import TableEncoder
     from mvenet.workflow import Check, Evaluation, FittedTable, ModelComparison
 
@@ -281,8 +279,8 @@ def print_check(checked: Check, source: str) -> None:
         say("As at the fit.")
 
 
-def print_cars(thirds: Sequence[Third], place: Path) -> None:
-    """Interval widths that differ and hold, beside one width for all."""
+def print_cars(thirds: Sequence[Third], cars: Sequence[Car]) -> None:
+    """Interval widths that differ and hold, beside one width for all; and three predictions."""
     title = "90 % intervals for the mpg of 392 cars, by folds that left each out"
     headings = ("mvenet's", "holds", "one width for all", "holds")
     table = titled(title, "cars", numbers=headings)
@@ -290,17 +288,19 @@ def print_cars(thirds: Sequence[Third], place: Path) -> None:
         ours = f"± {t.width:.1f}", f"{100 * t.holds:.0f} %"
         table.add_row(t.cars, *ours, f"± {t.same_width:.1f}", f"{100 * t.same_holds:.0f} %")
     screen().print(table)
-    say(
-        "Some cars can be predicted well and some cannot: an interval should say which. Your own "
-        f"look at it: mvenet fit {place} --target mpg -o cars.mve --report cars.html\n"
-    )
+    for car in cars:
+        say(
+            f"{car.weight:,.0f} pounds, 19{car.year}: {car.mean:.0f} mpg, "
+            f"90 % between {car.low:.0f} and {car.high:.0f}"
+        )
 
 
-def print_demo(title: str, scores: Sequence[Score]) -> None:
-    """Scores of several models."""
-    table = titled(title, "model", numbers=("RMSE", "log-likelihood", "90 % interval covers"))
-    for s in scores:
-        table.add_row(s.model, f"{s.rmse:.4g}", f"{s.loglik:.3f}", f"{100 * s.coverage:.1f} %")
+def print_sine(starts: Sequence[Starts]) -> None:
+    """How many starts of each training find the sine."""
+    title = "The paper's sine: random starts that find it"
+    table = titled(title, "training", numbers=("find it",))
+    for each in starts:
+        table.add_row(each.training, f"{each.learned} of {each.starts}")
     screen().print(table)
 
 
