@@ -1,11 +1,11 @@
 """Next year: rows that follow each other in time.
 
-Demand stays high or low for weeks. Rows held out at random have neighbours on both sides, which next
-year's do not have. With `time=` each stretch that is held out lies after the rows trained on. The
-simulation goes on in a hundred ways, so that not one lucky or unlucky year decides.
+Demand stays high or low for weeks. Rows held out at random have neighbours on both sides;
+those of the next year have none. With `time=` each stretch that is held out lies after the rows
+trained on. The simulation goes on in a hundred ways, so that no lucky or unlucky year decides.
 
-Picture: Weekly demand, and 90 % intervals of the next year with and without time=; those with it are
-wider and hold more.
+Picture: Weekly demand, and 90 % intervals of the next year with and without time=; those with it
+are wider and hold more.
 """
 
 import warnings

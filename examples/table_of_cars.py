@@ -27,8 +27,9 @@ told = workflow.predictions(fitted.model, some.drop("mpg"), [0.9])
 print(some.head(3).hstack(told.head(3)))
 
 figure, ax = plt.subplots(layout="constrained")
-ax.vlines(some["weight"], told["low_90"], told["high_90"], lw=4, alpha=0.5, label="90 % interval")
-ax.plot(some["weight"], some["mpg"], "k.", label="observed")
+weight, mpg = (some[name].cast(float) for name in ("weight", "mpg"))  # read as text
+ax.vlines(weight, told["low_90"], told["high_90"], lw=4, alpha=0.5, label="90 % interval")
+ax.plot(weight, mpg, "k.", label="observed")
 ax.set(xlabel="weight of the car in pounds", ylabel="miles per gallon")
 ax.legend()
 figure.savefig("table_of_cars.png", dpi=130)

@@ -1,10 +1,10 @@
 """Two outcomes are likely, and nothing between them.
 
 A queue is short or long, a machine runs or restarts: the mean is then a value that never occurs.
-`AutoRegressor` finds the two modes; `hdi` gives the shortest region, here of two intervals.
+`AutoRegressor` finds the two modes; `hdi` gives the shortest region, which may have several parts.
 
-Picture: Predicted density of one row with two separate peaks, near the two values that the data
-have there, and hardly any density between them.
+Picture: Predicted density of one row with two peaks at the two values that the data have, and less
+density between them, where the mean lies; the true density, dashed, has none there.
 """
 
 import matplotlib.pyplot as plt
