@@ -34,7 +34,12 @@ CHAPTERS = {
         "with_mapie",
     ),
     "Shapes": ("two_modes", "counts", "bounded_shares"),
-    "Decisions": ("newsvendor", "measure_next", "reasons"),
+    "Several targets, reasons, decisions": (
+        "two_targets",
+        "reasons",
+        "newsvendor",
+        "measure_next",
+    ),
     "Files and serving": ("from_file_to_onnx",),
     "The paper": ("sine_warmup", "both_penalties", "compare_strategies"),
 }

@@ -30,7 +30,7 @@ PAGES: dict[str, tuple[str, dict[str, list[str] | None]]] = {
         "Distributions",
         {
             "mvenet": ["Normal", "NormalMixture", "LogNormalMixture", "WithAtoms"],
-            "mvenet.distributions": ["Distribution"],
+            "mvenet.distributions": ["Distribution", "Joint"],
             "mvenet.predictive": None,
         },
     ),
