@@ -290,7 +290,7 @@ def print_cars(thirds: Sequence[Third], cars: Sequence[Car]) -> None:
     screen().print(table)
     for car in cars:
         say(
-            f"{car.weight:,.0f} pounds, 19{car.year}: {car.mean:.0f} mpg, "
+            f"{car.weight:,.0f} pounds, {car.year}: {car.mean:.0f} mpg, "
             f"90 % between {car.low:.0f} and {car.high:.0f}"
         )
 
