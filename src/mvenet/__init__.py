@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mvenet._estimators.regressor_cv import MVERegressorCV
     from mvenet.comparison import compare_strategies
     from mvenet.distributions import LogNormalMixture, Normal, NormalMixture, WithAtoms
-    from mvenet.persistence import load
+    from mvenet.persistence import load, save
 
 __version__ = "0.1.0"
 
@@ -29,6 +29,7 @@ __all__ = [
     "compare_strategies",
     "load",
     "recipes",
+    "save",
 ]
 
 _MODULES = (
@@ -47,6 +48,7 @@ _HOMES = {
     "WithAtoms": "distributions",
     "compare_strategies": "comparison",
     "load": "persistence",
+    "save": "persistence",
 }
 
 

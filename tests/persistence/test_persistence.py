@@ -307,7 +307,16 @@ def test_info_tells_without_building(model: MVERegressor, path: Path) -> None:
     save(model, path)
     told = info(path)
     assert list(told) == [
-        *("format", "versions", "model", "estimator", "n_features", "feature_names", "fingerprint")
+        *(
+            "format",
+            "versions",
+            "model",
+            "estimator",
+            "n_features",
+            "feature_names",
+            "fingerprint",
+            "card",
+        )
     ]
     assert told["format"] == archive.FORMAT == 4
     assert set(told["versions"]) == {"mvenet", "python", "numpy", "scikit-learn", "skops"}

@@ -206,7 +206,7 @@ def test_many_rows_get_no_baselines_and_a_small_file(fitted, monkeypatch):
 def test_where_it_is_unsure():
     frame = table(200)
     frame["gaps"] = np.where(np.arange(200) % 5 == 0, None, "given")
-    encoder = fit(frame).model[0]
+    encoder = fit(frame).model.encoder_
     columns, tidy = encoder.columns_, encoder.tidy(frame)
     std = frame["size"].to_numpy()
     first = findings.drivers(tidy, columns, std)[0]

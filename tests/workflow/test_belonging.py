@@ -10,7 +10,7 @@ import pytest
 
 from mvenet import load, persistence
 from mvenet.workflow import evaluate, fit_table
-from mvenet.workflow._belonging import Belonging, promise_of
+from mvenet.workflow._belonging import Belonging
 from mvenet.workflow._evaluation import remarks
 
 RNG = np.random.default_rng(0)
@@ -36,11 +36,11 @@ def fitted(frame=FRAME, **settings):
 
 def test_whole_groups_are_held_out_and_their_column_is_no_input():
     found = fitted(group="patient")
-    assert "patient" not in found.model[0].feature_names_in_
+    assert "patient" not in found.model.feature_names_in_
     held = FRAME["patient"].to_numpy()[found.evaluation.rows]
     assert len(set(held)) * M == len(held)
     assert found.promise == "rows of new values of patient"
-    assert "Whole groups were left out" in found.networks.summary_
+    assert "Whole groups were left out" in found.model.summary_
     assert any("new values of patient, the 90 % intervals cover" in note for note in found.notes)
 
 
@@ -48,7 +48,7 @@ def test_the_last_rows_are_held_out_and_time_stays_an_input():
     found = fitted(time="visit")
     when = FRAME["visit"].to_numpy()
     rows = found.evaluation.rows
-    assert "visit" in found.model[0].feature_names_in_
+    assert "visit" in found.model.feature_names_in_
     assert when[np.setdiff1d(np.arange(len(when)), rows)].max() < when[rows].min()
     assert found.promise.startswith("the next ")
     assert found.promise.endswith(" days")
@@ -71,11 +71,10 @@ def test_later_rows_of_new_groups_are_judged_by_folds():
 
 def test_a_model_tells_for_whom_it_was_made(tmp_path):
     found = fitted(group="patient")
-    found.model.named_steps["model"]  # an estimator, which a file keeps
     persistence.save(found.model, tmp_path / "model.mve")
     assert persistence.info(tmp_path / "model.mve")["promise"] == found.promise
     loaded = load(tmp_path / "model.mve")
-    assert promise_of(loaded) == found.promise
+    assert loaded.promise_ == found.promise
     off = FRAME.with_columns(pl.col("score") + 100.0)
     told = remarks(loaded, evaluate(loaded, off))
     assert told == [
@@ -95,7 +94,7 @@ def test_levels_learn_from_other_groups_only():
     frame = FRAME.with_columns(clinic=pl.col("patient").str.replace("p", "clinic "))
     frame = pl.concat([frame, frame.with_columns(pl.col("patient", "clinic") + "x")])
     found = fitted(frame, group="patient", holdout=0)
-    encoder = found.model[0]
+    encoder = found.model.encoder_
     assert len(encoder.levels_["clinic"].names) > 30
     clinics = encoder.places()["clinic"]
     # Of a clinic that one group alone has, other groups know nothing: all rows get the mean.

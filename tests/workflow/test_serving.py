@@ -21,7 +21,7 @@ from mvenet.persistence import load, load_to_predict, save
 pl = pytest.importorskip("polars")
 pytest.importorskip("skops")
 from mvenet.table import TableEncoder  # noqa: E402
-from mvenet.workflow import _serving  # noqa: E402
+from mvenet.workflow import _known, _serving  # noqa: E402
 from mvenet.workflow._evaluation import evaluate  # noqa: E402
 
 QUICK: dict[str, Any] = {"epochs": 3, "warmup_epochs": 3, "random_state": 0}
@@ -140,8 +140,8 @@ def test_a_model_of_other_parts_is_loaded_whole(tmp_path: Path) -> None:
     again = load_to_predict(tmp_path / "model.mve")
     assert isinstance(again, Pipeline)
     assert (again.predict(X) == model.predict(X)).all()
-    with pytest.raises(ValueError, match="was not made by `mvenet fit`"):
-        _serving.target_of(again)
+    with pytest.raises(ValueError, match="does not know its table"):
+        _known.known(again)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from mvenet.distributions import Normal, NormalMixture, WithAtoms  # noqa: E402
 from mvenet.predictive import predictive_distribution  # noqa: E402
 from mvenet.table import TableEncoder  # noqa: E402
 from mvenet.workflow import (  # noqa: E402
-    _serving,
+    _known,
     evaluate,
     evaluate_predictions,
     fit_table,
@@ -71,15 +71,15 @@ def test_held_out_rows_are_neither_trained_on_nor_lost(fitted):
     rest = [i for i in range(80) if i not in held_out]
     assert fitted.train.rows() == [tuple(frame.loc[i]) for i in rest]
     again = MVERegressor(n_members=2, random_state=0, **QUICK)
-    encoded = fitted.model[0].transform(fitted.train)
+    encoded = fitted.model.encoder_.transform(fitted.train)
     again.fit(encoded, fitted.train["price"])
-    assert_array_equal(again.predict(encoded), fitted.networks.predict(encoded))
+    assert_array_equal(again.predict(encoded), fitted.model.predict(fitted.train))
 
 
 def test_the_evaluation_is_of_the_rows_held_out(fitted):
     e, test = fitted.evaluation, fitted.test
     assert_array_equal(e.y, test["price"])
-    mean, std = fitted.model[-1].predict(fitted.model[0].transform(test), return_std=True)
+    mean, std = fitted.model.predict(test, return_std=True)
     assert_allclose(e.dist.mean, mean, rtol=1e-12)
     assert_allclose(e.dist.std, std, rtol=1e-12)
 
@@ -95,7 +95,7 @@ def test_a_log_scale_keeps_every_quantile_above_zero(monkeypatch):
     assert on_log.evaluation.dist.ppf(1e-6).min() > 0 > plain.evaluation.dist.ppf(0.05).min()
     assert "below zero, where price never is: target='log' keeps them above." in plain.notes[-1]
     assert not any("below zero" in note for note in on_log.notes)
-    assert "of the logarithm" in workflow.model_in_words(on_log.networks)
+    assert "of the logarithm" in workflow.model_in_words(on_log.model)
     with pytest.raises(ValueError, match="effort='low' is for a search: drop it, or use search=T"):
         fit_table(frame, "price", search=False, effort="low")
     with pytest.raises(ValueError, match=r"members=2 is for .*: drop it, or use search=False"):
@@ -140,13 +140,13 @@ def test_without_rows_held_out():
     assert few.evaluation is None and len(few.train) == 7 and len(few.test) == 0
     for search in (False, True):
         fitted = fit_table(frame, "price", search=search, holdout=0, seed=0)
-        assert_array_equal(fitted.evaluation.dist.mean, fitted.networks.oof_mean_)
+        assert_array_equal(fitted.evaluation.dist.mean, fitted.model.oof_mean_)
         assert_array_equal(fitted.evaluation.y, frame["price"])
 
 
 def test_a_search_of_hardly_any_rows(monkeypatch):
     monkeypatch.setattr(workflow._fitting, "AutoRegressor", AutoRegressor)
-    assert fit_table(houses(6), "price", holdout=0, effort="low").networks.n_splits_ == 3
+    assert fit_table(houses(6), "price", holdout=0, effort="low").model.n_splits_ == 3
     with pytest.raises(ValueError, match=r"2 rows are too few for a search: .*search=False"):
         fit_table(houses(2), "price", holdout=0)
     assert fit_table(houses(2), "price", search=False, holdout=0).evaluation is None
@@ -176,7 +176,7 @@ def test_warnings_of_the_fit_become_notes_and_those_for_programmers_do_not(monke
             warnings.warn("for whoever programs", FutureWarning, stacklevel=2)
             return super().transform(X, rows)
 
-    monkeypatch.setattr(workflow._fitting, "TableEncoder", Telling)
+    monkeypatch.setattr("mvenet._columns.encoder.TableEncoder", Telling)
     notes = fit_table(houses(20), "price", search=False, members=1).notes
     assert [note for note in notes if "below zero" not in note] == ["for whoever fits"]
 
@@ -199,7 +199,7 @@ def test_targets_that_are_no_measurements_get_a_note(price, note):
 def test_targets_of_any_name(name):
     frame = houses(20).rename(columns={"price": name})
     fitted = fit_table(frame, name, search=False, members=1, seed=0)
-    assert _serving.target_of(fitted.model) == name
+    assert _known.target_of(fitted.model) == name
     assert evaluate(fitted.model, frame).scores["mae"] > 0
     assert name in fitted.train
 
@@ -223,7 +223,7 @@ def test_a_level_that_only_the_held_out_rows_have_is_no_accident():
     frame.loc[train.evaluation.rows[1], "town"] = "Aachen"
     again = fit_table(frame, "price", search=False, members=1, seed=0)
     assert np.isfinite(again.evaluation.dist.mean).all()
-    assert "Aachen" not in again.model[0].levels_["town"].names
+    assert "Aachen" not in again.model.encoder_.levels_["town"].names
 
 
 @pytest.mark.parametrize(("usual", "odd"), [(["yes", "no"], "perhaps"), (["1", "2"], "A1")])
@@ -233,7 +233,7 @@ def test_what_a_column_is_does_not_depend_on_the_rows_held_out(usual, odd):
     seen = set()
     for seed in (3, 4):
         fitted = fit_table(frame, "price", search=False, members=1, holdout=0.5, seed=seed)
-        told = fitted.model[0].columns_["code"]
+        told = fitted.model.columns_["code"]
         assert (told.kind, told.remark) == ("category", "3 levels")
         seen.add(7 in fitted.evaluation.rows)
     assert seen == {True, False}
@@ -266,8 +266,8 @@ def test_evaluate_takes_columns_in_any_order_and_tells_what_it_left_out(fitted):
 
 def test_models_that_do_not_know_their_table():
     model = MVERegressor(**QUICK).fit([[0.0], [1.0]], [0.0, 1.0])
-    with pytest.raises(ValueError, match="was not made by `mvenet fit`"):
-        _serving.target_of(model)
+    with pytest.raises(ValueError, match="does not know the name of its target"):
+        _known.target_of(model)
 
 
 def test_verdicts():
@@ -324,11 +324,20 @@ def test_missing_columns_are_named(fitted):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0"), (1234567.8, "1,234,568"), (12.3456, "12.35"), (0.001234, "0.001234"),
-     (1.5e-9, "1.5e-09"), (2.5e12, "2.5e+12"), (-4321, "-4,321"), (None, "–")],
+    [(0, "0"), (1234567.8, "1,230,000"), (12.3456, "12.3"), (0.001234, "0.00123"),
+     (1.5e-9, "1.5e-09"), (2.5e12, "2,500,000,000,000"), (-4321, "-4,321"), (None, "–"),
+     (14_940.2, "14,900"), (-99.96, "-100"), (0.5, "0.5"), (1e15, "1e+15"), (np.nan, "nan")],
 )  # fmt: skip
 def test_readable(value, text):
     assert wording.readable(value) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "text"),
+    [("5", "", "5"), ("5", "m", "5\N{NO-BREAK SPACE}m"), ("-5", "$", "-$5"), ("5", "£", "£5")],
+)
+def test_a_unit_stands_where_it_is_written(number, unit, text):
+    assert wording.with_unit(number, unit) == text
 
 
 def test_split_target_and_fit_agree_on_rows(fitted):

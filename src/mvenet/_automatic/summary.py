@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mvenet._automatic.free_shape import Found
 from mvenet._automatic.out_of_fold import Candidate, Prediction
 from mvenet._models.mixture import MULTIPLES
+from mvenet._utils.wording import readable
 
 Array = NDArray[np.float64]
 
@@ -39,7 +40,8 @@ def sentences(
         f"{len(candidates)} candidates, compared on {len(rows):,} rows left out"
         + ("; stopped before the end." if stopped else "."),
         f"Mean: {_listed([(c.name, c.share or 0.0) for c in candidates])}.",
-        f"Its typical error is {rmse:.4g} (root mean square; the target spreads by {spread:.4g}).",
+        f"Its typical error is {readable(rmse)} (root mean square; the target spreads by "
+        f"{readable(spread)}).",
         f"Noise: {_listed([(c.name, c.weight) for c in candidates])}.",
     ]
     if factor < 0.97:
@@ -51,10 +53,11 @@ def sentences(
     if log:
         lines.insert(1, _log_scale(gain))
     low, high = np.quantile(predicted.std[rows], [0.05, 0.95])
+    ends = f"{readable(low)} to {readable(high)}"
     lines.append(
-        f"The standard deviation differs between rows: from {low:.3g} to {high:.3g} in nine of ten."
+        f"The standard deviation differs between rows: from {ends} in nine of ten."
         if high > 1.5 * low
-        else f"The standard deviation is about the same in all rows: {low:.3g} to {high:.3g}."
+        else f"The standard deviation is about the same in all rows: {ends}."
     )
     heavy = sum(float(c.weights[MULTIPLES > 2].sum()) for c in candidates if c.weights is not None)
     lines.append(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mvenet._columns.cells import texts
 from mvenet._columns.dates import day_in_words
 from mvenet._models.numbers import LEVELS
+from mvenet._utils.wording import readable
 
 if TYPE_CHECKING:
     from mvenet._columns.encoding import Encoding
@@ -154,7 +155,7 @@ def _range(
 def _in_words(value: float, origin: float | None) -> str:
     """A number, or the date that is so many days after the origin."""
     if not origin:  # or the time of a day
-        return f"{value:.4g}"
+        return readable(value)
     return day_in_words(value + origin)
 
 

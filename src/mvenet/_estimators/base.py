@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
+from datetime import date
 from numbers import Integral
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ from mvenet._estimators import copies, frames, targets
 from mvenet._estimators.dependence import NOTHING, Belonging, DependenceWarning
 from mvenet._estimators.parameters import NetworkSettings
 from mvenet._estimators.shown import Shown
-from mvenet._estimators.validation import check_table, checked, fingerprint
+from mvenet._estimators.validation import check_table, checked, fingerprint, keep_name
 from mvenet._models.ensemble import Ensemble
 from mvenet._models.joint import JointModel
 from mvenet._models.predictor import Encoded, Predictor
@@ -54,6 +55,9 @@ class TrainedRegressor(DistributionRegressor):
     """An estimator that trains networks: it plans, requests them, and keeps the results."""
 
     summary_: str
+    n_rows_: int
+    fitted_on_: str
+    oof_scores_: dict[str, float]
     oof_mean_: NDArray[np.float64]
     oof_std_: NDArray[np.float64]
     _targets = 1  # that are fitted beside this one, it included
@@ -194,7 +198,7 @@ class NetworkRegressor(NetworkSettings, TrainedRegressor):
 
 def described(
     estimators: Sequence[TrainedRegressor],
-    X: ArrayLike,
+    X: Any,
     y: ArrayLike,
     sample_weight: ArrayLike | None = None,
     belonging: Belonging = NOTHING,
@@ -237,6 +241,7 @@ def fit_together(
     )
     for estimator in estimators:
         estimator.fingerprint_ = trained_on
+        keep_name(estimator, y)
     fits = [e._fitting(table, plan) for e, plan in zip(estimators, plans, strict=True)]
     found = drive(
         plans,
@@ -251,10 +256,25 @@ def fit_together(
         if table.first is not None:
             copies.spread(estimator, table)
             warned.append(DependenceWarning(copies.sentence(table)))
+        _keep_facts(estimator, table)
         model = getattr(estimator, "model_", None)
         if isinstance(model, Ensemble):
             warned += _at_the_floor(model, table)
     return found
+
+
+def _keep_facts(estimator: TrainedRegressor, table: Table) -> None:
+    """Remember what a model card tells: rows, date, scores of rows left out."""
+    estimator.n_rows_, estimator.fitted_on_ = len(table.rows), date.today().isoformat()
+    estimator.__dict__.pop("oof_scores_", None)
+    mean = getattr(estimator, "oof_mean_", None)
+    if mean is None:
+        return
+    rows = np.flatnonzero(np.isfinite(mean))
+    rmse = float(np.sqrt(np.mean((table.y - mean)[rows] ** 2)))
+    estimator.oof_scores_ = {"rows": len(rows), "rmse": rmse}
+    if hasattr(estimator, "best_score_"):
+        estimator.oof_scores_["score"] = float(estimator.best_score_)
 
 
 def workload(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from datetime import date
 from numbers import Integral
 from typing import Any, Self
 
@@ -30,7 +31,12 @@ from mvenet._estimators.frames import some_rows
 from mvenet._estimators.penalty_search import best_factor
 from mvenet._estimators.regressor_cv import MVERegressorCV
 from mvenet._estimators.targets import columns_of
-from mvenet._estimators.validation import checked, checked_frame_or_numbers, encoded
+from mvenet._estimators.validation import (
+    checked,
+    checked_frame_or_numbers,
+    encoded,
+    keep_name,
+)
 from mvenet._models.composite import Composite
 from mvenet._models.conformal import Array, Conformal
 from mvenet._models.conformal_ends import normals_of
@@ -212,6 +218,7 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
                 "each by itself, or use the estimator's own intervals."
             )
         original, ours = X, isinstance(self.estimator, TrainedRegressor)
+        keep_name(self, y)
         if ours and y is not None:
             X, y = checked_frame_or_numbers(self, X, y)
         X, y = indexable(X, y)
@@ -261,6 +268,7 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
         self._strata = None if labels is None else self._numbered(labels, ordered)
         self.factor_ = best_factor(predicted, observed, counted) if self.method == "scale" else 1.0
         self.members_ = members
+        self.n_rows_, self.fitted_on_ = len(target), date.today().isoformat()
         if not ours:
             for name in ("n_features_in_", "feature_names_in_"):
                 if hasattr(members[0], name):

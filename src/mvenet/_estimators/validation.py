@@ -129,6 +129,14 @@ def _weighted(
     return weight, rows
 
 
+def keep_name(estimator: Any, y: Any) -> None:
+    """Remember what y is called, if it has a name: reports and the command say it."""
+    vars(estimator).pop("target_name_", None)
+    name = getattr(y, "name", None)
+    if isinstance(name, str) and name:
+        estimator.target_name_ = name
+
+
 def fingerprint(*arrays: NDArray[Any]) -> str:
     """SHA-256 of arrays: shapes, types and contents, whatever their memory order."""
     digest = hashlib.sha256()

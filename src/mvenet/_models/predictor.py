@@ -38,6 +38,10 @@ class PredictsDistribution(ABC):
 
     encoder_: Any  # Numbers or mvenet._columns.encoding.Encoding; files of old formats have none
     n_features_in_: int
+    target_name_: str  # of y, if it had a name
+    unit_: str  # of y, if that was said
+    held_out_: dict[str, float]  # scores of rows that were held out by whoever fitted it
+    promise_: str  # for which rows intervals hold, if not for any like those of the fit
 
     def _takes_frames(self) -> bool:
         """Whether it was fitted to a frame of more than numbers, which its encoder knows."""
@@ -163,6 +167,34 @@ class PredictsDistribution(ABC):
         from mvenet import persistence  # the one look upwards: a model can save itself
 
         persistence.save(self, path)
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        X: Any = None,
+        y: ArrayLike | None = None,
+        *,
+        unit: str = "",
+        source: str = "",
+    ) -> None:
+        """Write a report on the model as one HTML file (needs polars, jinja2 and matplotlib).
+
+        Parameters
+        ----------
+        path : str or path
+            Customarily ending in ``.html``. Replaced whole or not at all.
+        X : array-like or DataFrame of shape (n, n_features), or None
+            Rows that it was not trained on; without them the report tells of the training alone.
+        y : array-like of shape (n,) or None
+            What was observed in these rows.
+        unit : str, default=""
+            Of y, such as "€".
+        source : str, default=""
+            Where the rows come from, in a word.
+        """
+        from mvenet import report  # the other look upwards
+
+        report.write(self, path, X, y, unit=unit, source=source)
 
 
 def is_estimator(thing: Any) -> bool:

@@ -24,12 +24,32 @@ def _binomial_quantile(q: float, n: int, p: float) -> int:
 
 
 def readable(value: float | None) -> str:
-    """Four digits, thousands apart, no exponent where it can be helped."""
+    """Three digits, thousands apart, no exponent where it can be helped; whole numbers as such."""
     if value is None:
         return "–"
-    if value and (abs(value) >= 1e9 or abs(value) < 1e-3):
+    size = abs(value)
+    if not size < 1e15 or 0 < size < 1e-6:
         return f"{value:.3g}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    if value == round(value):
+        return f"{value:,.0f}"
+    digits = 2 - math.floor(math.log10(size))
+    rounded = round(value, digits)
+    if digits <= 0:
+        return f"{rounded:,.0f}"
+    return f"{rounded:.{digits}f}".rstrip("0").rstrip(".")
+
+
+BEFORE = ("$", "£", "¥", "₹", "US$", "A$", "C$")  # units that stand before their numbers
+
+
+def with_unit(number: str, unit: str) -> str:
+    """A number and its unit: $ 5 is written $5, and five metres are 5 m."""
+    if not unit:
+        return number
+    if unit in BEFORE:
+        minus = number.startswith("-")
+        return f"{'-' * minus}{unit}{number.removeprefix('-')}"
+    return f"{number}\N{NO-BREAK SPACE}{unit}"
 
 
 def harmless(text: str) -> str:

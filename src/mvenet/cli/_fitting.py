@@ -132,7 +132,7 @@ def fit(
         fitted = workflow.fit_table(
             frame, target, search=search, members=members, calibrate=calibrate,
             target=SCALES[log], effort=effort, bounds=known, holdout=holdout, seed=seed,
-            group=group, time=time, horizon=horizon,
+            group=group, time=time, horizon=horizon, unit=unit,
             verbose=printing.verbosity(silent),
             columns=None if silent else lambda encoder: printing.print_columns(
                 encoder, data.name, target, rows, len(frame) - rows

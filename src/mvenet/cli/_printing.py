@@ -129,6 +129,28 @@ def print_facts(facts: dict[str, Any], as_json: bool, quiet: bool) -> None:
         screen().print(table)
 
 
+def print_card(facts: dict[str, Any]) -> None:
+    """A model card: what it predicts, what it was fitted to, how good it is; then its columns."""
+    card = dict(facts["card"])
+    columns = card.pop("columns", [])
+    for name in ("rows_left_out", "rows_held_out"):
+        if name in card:
+            told = (f"{key.replace('_', ' ')} {readable(v)}" for key, v in card[name].items())
+            card[name] = ", ".join(told)
+    card["log_scale"] = "yes" if card.get("log_scale") else "no"
+    print_facts({name.replace("_", " "): value for name, value in card.items()}, False, False)
+    table = titled("Columns", "column", "taken for", "range", "remark")
+    for column in columns[:MOST_LINES]:
+        ends = [column[end] for end in ("low", "high") if end in column]
+        shown = (end if isinstance(end, str) else readable(end) for end in ends)
+        span = "no to yes" if column["kind"] == "truth" else " to ".join(shown)
+        cells = column["name"], column["kind"], span, column["remark"]
+        table.add_row(*(harmless(str(cell)) for cell in cells))
+    screen().print(table)
+    if len(columns) > MOST_LINES:
+        say(f"and {len(columns) - MOST_LINES:,} more: --json tells all.")
+
+
 def evaluation_facts(evaluation: Evaluation) -> dict[str, Any]:
     """Scores by name."""
     covered = {f"{level:g}": share for level, share in evaluation.coverage.items()}
@@ -143,8 +165,8 @@ def fit_facts(fitted: FittedTable) -> dict[str, Any]:
     facts = {
         "rows": len(fitted.train),
         "rows_without_target": fitted.without_target,
-        "columns": fitted.model[0].columns_,
-        "model": model_in_words(fitted.networks).splitlines(),
+        "columns": fitted.model.columns_,
+        "model": model_in_words(fitted.model).splitlines(),
         "notes": fitted.notes,
         **({"promise": fitted.promise} if fitted.promise else {}),
         "seconds": fitted.seconds,
@@ -189,7 +211,7 @@ def print_fit(fitted: FittedTable) -> None:
 
     say(
         f"Fitted to {several_rows(len(fitted.train))} in {fitted.seconds:.1f} s. "
-        f"{model_in_words(fitted.networks)}"
+        f"{model_in_words(fitted.model)}"
     )
     for note in fitted.notes:
         say(f"Note: {note}")
@@ -216,13 +238,16 @@ def print_evaluation(evaluation: Evaluation, where: str) -> None:
     constant = readable(float(evaluation.y.std()))
     table = titled(f"On {where}")
     table.add_row("RMSE", readable(scores["rmse"]), f"a constant has {constant}")
-    table.add_row("mean absolute error", readable(scores["mae"]), "lower is better")
+    middle = readable(evaluation.middle)
+    table.add_row("mean absolute error", readable(scores["mae"]), f"the median has {middle}")
     table.add_row("log-likelihood a row", readable(-scores["nll"]), "higher is better")
     table.add_row("CRPS", readable(scores["crps"]), "lower is better")
     for level in (0.5, 0.9):
         share = evaluation.coverage[level]
         word = evaluation.verdict(level)[0]
         table.add_row(f"{100 * level:.0f} % interval", f"covers {100 * share:.1f} %", word)
+    below, above = evaluation.misses
+    table.add_row("misses of the 90 %", f"{100 * below:.1f} % below", f"{100 * above:.1f} % above")
     screen().print(table)
     if evaluation.without_target:
         say(f"Note: {evaluation.without_target:,} row(s) without the target left out")

@@ -74,10 +74,10 @@ def predict(
     with busy(f"loading {model.name}", quiet or as_json or printed):
         from mvenet import persistence
         from mvenet.table._files import COLUMNAR
-        from mvenet.workflow import _serving
+        from mvenet.workflow import _known, _serving
 
         loaded = persistence.load_to_predict(model)
-    _serving.target_of(loaded)
+    _known.known(loaded)
     start = time.perf_counter()
 
     form = output.with_suffix("").suffix if output.suffix.lower() == ".gz" else output.suffix
@@ -199,10 +199,10 @@ def model_and_table(
     """
     with busy(f"loading {model.name}", quiet):
         from mvenet import persistence, table
-        from mvenet.workflow import _serving
+        from mvenet.workflow import _known
 
         loaded = (persistence.load if whole else persistence.load_to_predict)(model)
-    _serving.target_of(loaded)
+    _known.known(loaded)
     with progress_bar(f"reading {data.name}", quiet) as bar:
         return loaded, table.read(data, header_rows=header_rows, progress=bar)
 
@@ -215,30 +215,62 @@ def check_order(model: Path, data: Path) -> None:
 @command(
     MODEL,
     Argument("output", "ONNX file to write."),
-    example="mvenet export houses.mve houses.onnx",
+    option(
+        "--quantiles",
+        "--quantile",
+        type=float,
+        multiple=True,
+        help="Quantile to put out, too, such as 0.05; repeatable.",
+    ),
+    option(
+        "--encode",
+        is_flag=True,
+        help="Put the encoding of numbers, truth values and categories into the file: an input a "
+        "column.",
+    ),
+    example="mvenet export houses.mve houses.onnx --encode",
 )
-def export(model: Path, output: Path, as_json: bool, quiet: bool) -> None:
-    """Write a model's networks as ONNX; tells which columns they take."""
+def export(
+    model: Path,
+    output: Path,
+    quantiles: tuple[float, ...],
+    encode: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Write a model as ONNX; tells which columns it takes."""
     import mvenet.onnx
     from mvenet import persistence
     from mvenet._models.predictor import Predictor
+    from mvenet.workflow._known import known
 
+    _check_levels(quantiles, "--quantiles")
     check_places([output], [model])
     loaded = persistence.load_to_predict(model)
-    if isinstance(loaded, tuple) and not isinstance(loaded[-1], Predictor):
+    last = loaded[-1] if isinstance(loaded, tuple) else loaded
+    if not isinstance(last, Predictor):
         loaded = persistence.load(model)  # with the name that the error says
-    pipeline = hasattr(loaded, "steps")
-    encoder = loaded[:-1] if pipeline else loaded[0] if isinstance(loaded, tuple) else None
-    mvenet.onnx.export(loaded if encoder is None else loaded[-1], output)
+        last = loaded[-1] if hasattr(loaded, "steps") else loaded
+    encoder = (
+        known(loaded).encoder if encode or last is not loaded or last._takes_frames() else None
+    )
+    if encode:
+        last.encoder_ = encoder
+    mvenet.onnx.export(last, output, quantiles=quantiles, encode=encode)
     names = [] if encoder is None else list(map(str, encoder.get_feature_names_out()))
+    if encoder is not None and encode:
+        names = encoder.named("number", "truth", "category")
+    told = "outputs mean, std and quantiles" if quantiles else "outputs mean and std"
     if as_json:
         print_json({"output": str(output), "columns": names})
     elif not quiet:
-        say(f"{output}: input X (float32), outputs mean and std.")
+        given = "an input a column" if encode else "input X (float32)"
+        say(f"{output}: {given}, {told}.")
         if names:
-            say(
-                f"The columns of X, as the model's encoder makes them: {', '.join(names)}",
+            made = (
+                "The columns" if encode else "The columns of X, as the model's encoder makes them"
             )
+            say(f"{made}: {', '.join(names)}")
 
 
 @command(MODEL, example="mvenet info houses.mve")
@@ -246,4 +278,8 @@ def info(model: Path, as_json: bool, quiet: bool) -> None:
     """Tell what is in a model file, without loading the model; --quiet only checks it."""
     from mvenet import persistence
 
-    printing.print_facts(persistence.info(model), as_json, quiet)
+    facts = persistence.info(model)
+    if "card" in facts and not as_json and not quiet:
+        printing.print_card(facts)
+        facts = {name: facts[name] for name in ("model", "format", "versions", "fingerprint")}
+    printing.print_facts(facts, as_json, quiet)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +23,7 @@ from mvenet._models.predictor import Predictor
 from mvenet._utils.atomic import replacing
 from mvenet.distributions._checks import levels_within
 from mvenet.onnx._composite import composite_nodes, encoded_columns
+from mvenet.onnx._encoding import check_encoder, column_inputs, encoder_nodes
 from mvenet.onnx._graph import (
     SMALLEST_STD,
     Graph,
@@ -45,7 +47,13 @@ ABOUT = (
 )
 
 
-def export(model: Predictor, path: str | os.PathLike[str], *, quantiles: ArrayLike = ()) -> None:
+def export(
+    model: Predictor,
+    path: str | os.PathLike[str],
+    *,
+    quantiles: ArrayLike = (),
+    encode: bool = False,
+) -> None:
     """Write a fitted model as an ONNX file (opset 17; trees are ai.onnx.ml 3).
 
     Its input is ``X``, float32 of shape (n, n_features), for any n and in the units of the training
@@ -65,11 +73,17 @@ def export(model: Predictor, path: str | os.PathLike[str], *, quantiles: ArrayLi
         Levels such as ``(0.05, 0.95)``: the file then has a third output, ``quantiles``, float64 of
         shape (n, k), in units of y and in the order of the levels. They are found by bisection,
         which takes far longer than mean and std.
+    encode : bool, default=False
+        Of a model that was fitted to a frame: whether the file encodes its columns, too. It then
+        has an input for each of them in the place of ``X``, by its name and of shape (n, 1):
+        float32 for numbers and truth values, in which NaN is a gap, text for categories, in which
+        the empty text is one. Without, ``X`` has the columns that ``model.encoder_.transform``
+        returns.
 
     Raises
     ------
     ValueError
-        If a level of `quantiles` is not between 0 and 1.
+        If a level of `quantiles` is not between 0 and 1; with `encode`, if a column holds dates.
     TypeError
         If the model is something else, such as a pipeline, or holds a candidate of the user's.
     sklearn.exceptions.NotFittedError
@@ -115,7 +129,13 @@ def export(model: Predictor, path: str | os.PathLike[str], *, quantiles: ArrayLi
     _check_onnx()
     _check(model)
     levels = np.atleast_1d(levels_within("quantiles", quantiles, "write 0.05 for 5 %"))
-    content = _file(_graph_of(model, levels), model, levels)
+    encoder = _encoder_of(model) if encode else None
+    graph = Graph()
+    if encoder is not None:
+        check_encoder(encoder)
+        encoder_nodes(graph, encoder)
+    model_nodes(model.model_, graph, levels)
+    content = _file(graph, model, levels, encoder)
     with replacing(path) as fresh:
         fresh.write_bytes(content)
 
@@ -151,11 +171,19 @@ def _check(model: object) -> None:
         )
 
 
-def _graph_of(model: Predictor, levels: Array) -> Graph:
-    """From X of shape (n, d) to mean and std of shape (n,), and quantiles of shape (n, k)."""
-    graph = Graph()
-    model_nodes(model.model_, graph, levels)
-    return graph
+def _encoder_of(model: Predictor) -> Any:
+    """What makes numbers of the columns of a frame."""
+    if model._takes_frames():
+        return model.encoder_
+    names, kept = getattr(model, "feature_names_in_", None), vars(model).get("encoder_")
+    if names is None or kept is None:
+        raise ValueError(
+            "encode=True needs a model that was fitted to a frame, whose columns have names: this "
+            "one takes X as it is."
+        )
+    from mvenet._columns.encoding import Encoding
+
+    return Encoding.of_numbers(kept, [str(name) for name in names])
 
 
 @singledispatch
@@ -195,11 +223,13 @@ def _(model: Ensemble, graph: Graph, levels: Array) -> None:
     graph("Max", graph("Mul", graph("Sqrt", total), unit), SMALLEST_STD, output="std")
 
 
-def _file(graph: Graph, model: Predictor, levels: Array) -> bytes:
+def _file(graph: Graph, model: Predictor, levels: Array, encoder: Any) -> bytes:
     from onnx import TensorProto, helper
 
-    columns: list[str | int] = ["n", model.n_features_in_]
+    columns: list[str | int] = ["n", model._n_read]
     inputs = [helper.make_tensor_value_info("X", TensorProto.FLOAT, columns)]
+    if encoder is not None:
+        inputs = column_inputs(encoder)
     outputs = [
         helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["n"]) for name in ("mean", "std")
     ]
@@ -215,9 +245,19 @@ def _file(graph: Graph, model: Predictor, levels: Array) -> bytes:
         producer_version=__version__,
         doc_string=ABOUT,
     )
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None:
+    names = _names_of(model)
+    if names is not None and encoder is None:
         texts = json.dumps([str(name) for name in names], ensure_ascii=False)
         helper.set_model_props(proto, {"feature_names": texts})
     content: bytes = proto.SerializeToString(deterministic=True)
     return content
+
+
+def _names_of(model: Predictor) -> list[str] | None:
+    """Names of the columns of X, if there are any."""
+    if model._takes_frames():
+        return [str(name) for name in model.encoder_.get_feature_names_out()]
+    names, kept = getattr(model, "feature_names_in_", None), vars(model).get("encoder_")
+    if names is None:
+        return None
+    return list(map(str, names)) if kept is None else kept.names_out(list(map(str, names)))

@@ -31,6 +31,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import mvenet
+from mvenet._models.card import card
+from mvenet._models.predictor import PredictsDistribution
 from mvenet._utils.atomic import place_for, replacing
 from mvenet.persistence import _archive as archive
 from mvenet.persistence import _audit as audit
@@ -130,9 +132,9 @@ def load_to_predict(path: AnyPath) -> Any:
 
     Returns
     -------
-    tuple of Encoding and Predictor
-        The steps of a model of ``mvenet fit``: base classes of the encoder and the estimator that
-        :func:`load` returns, with all that predicts. A model of other parts is as in :func:`load`.
+    Predictor or Conformal, or tuple of Encoding and one of these
+        Base class of the estimator that :func:`load` returns, with all that predicts; of a file of
+        an earlier format the steps of a pipeline. A model of other parts is as in :func:`load`.
 
     Raises
     ------
@@ -156,7 +158,9 @@ def info(path: AnyPath) -> dict[str, Any]:
         ``estimator`` (str: the class saved, and our own within it), ``n_features`` (int),
         ``feature_names`` (list of str, or None), ``fingerprint`` (str or None: of the table that
         our estimator was trained on, after the steps of a pipeline before it); of a table whose
-        rows belong together ``promise`` (str: for which rows its intervals hold).
+        rows belong together ``promise`` (str: for which rows its intervals hold); of an estimator
+        of ours ``card`` (dict: target, unit, date and rows of the fit, columns with their kinds and
+        ranges, log scale, scores on rows left out and held out, promise, as far as known).
 
     Raises
     ------
@@ -223,7 +227,7 @@ def _build(metadata: dict[str, Any], members: Members, only_predicts: bool = Fal
         remedy = f"try the versions that it was written with, {printable(versions)}"
         raise RefusalError(f"cannot be rebuilt ({_brief(error)})", remedy) from error
     audit.check_model(model)
-    return building.steps_of(model) if plain else model
+    return building.steps_of(model) if isinstance(model, building.Attributes) else model
 
 
 def _pack(skops_io: Any, model: BaseEstimator) -> bytes:
@@ -293,7 +297,7 @@ def _tidy(schema: Any, dump: zipfile.ZipFile) -> Members:
 def _metadata(model: BaseEstimator, estimator: BaseEstimator, members: Members) -> dict[str, Any]:
     names = getattr(model, "feature_names_in_", None)
     first = model.steps[0][1] if hasattr(model, "steps") else model
-    promise = getattr(first, "promise_", "")
+    promise = vars(first).get("promise_", "")
     return {
         "format": archive.FORMAT,
         "versions": {
@@ -309,6 +313,7 @@ def _metadata(model: BaseEstimator, estimator: BaseEstimator, members: Members) 
         "feature_names": None if names is None else [str(name) for name in names],
         "fingerprint": getattr(estimator, "fingerprint_", None),
         **({"promise": promise} if promise else {}),
+        **({"card": card(model)} if isinstance(model, PredictsDistribution) else {}),
         "sha256": {name: hashlib.sha256(part).hexdigest() for name, part in members.items()},
     }
 

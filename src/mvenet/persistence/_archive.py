@@ -146,6 +146,9 @@ def _check_metadata(metadata: Any) -> dict[str, Any]:
     if "promise" in metadata:  # since rows may belong together
         require(type(metadata["promise"]) is str, "says things about itself that make no sense")
         known["promise"] = metadata["promise"]
+    if "card" in metadata:
+        require(_is_card(metadata["card"]), "has a model card that makes no sense")
+        known["card"] = metadata["card"]
     return known
 
 
@@ -171,3 +174,18 @@ def _in_words(place: Path) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or error
         raise type(error)(f"{str(place)!r} cannot be read ({reason}): check the path.") from error
+
+
+def _is_card(card: Any) -> bool:
+    """Whether it is what :func:`mvenet._models.card.card` tells: texts and numbers by name."""
+    if type(card) is not dict or type(card.get("columns", [])) is not list:
+        return False
+    columns = card.get("columns", [])
+    named = all(type(c) is dict and {"name", "kind", "remark"} <= c.keys() for c in columns)
+    scores = [card.get(name, {}) for name in ("rows_left_out", "rows_held_out")]
+    if not named or not all(type(some) is dict for some in scores):
+        return False
+    plain = [value for some in (*columns, *scores) for value in some.values()]
+    numbers = all(type(v) in (int, float) for some in scores for v in some.values())
+    others = [value for value in card.values() if type(value) not in (list, dict)]
+    return numbers and all(type(value) in (str, int, float, bool) for value in (*plain, *others))

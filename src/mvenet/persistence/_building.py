@@ -111,11 +111,16 @@ def without_sklearn(module: str, name: str) -> Any:
 
 
 def needs_sklearn(schema: Any) -> bool:
-    """Whether a model is another one than `mvenet fit` makes: an encoder, and what predicts."""
+    """Whether a model is another one than `mvenet fit` makes, or made: encoder and estimator.
+
+    They stand in one estimator, and stood in a pipeline in earlier formats.
+    """
     objects = [node for node in nodes(schema) if node["__loader__"] == "ObjectNode"]
     first, *others = [type_name(node) for node in objects] or [""]
-    if first != _PIPELINE or not set(others) <= OURS | _ATTRIBUTES_ONLY:
+    if not set(others) <= OURS | _ATTRIBUTES_ONLY:
         return True
+    if first != _PIPELINE:
+        return first not in OURS or schema["__class__"] not in _PREDICT
     steps = schema["content"]["content"]["steps"]["content"]
     encoder, *after = [step["content"][1].get("__class__") for step in steps]
     return encoder != "TableEncoder" or len(after) != 1 or after[0] not in _PREDICT

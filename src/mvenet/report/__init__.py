@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import functools
 import io
+import os
 import platform
 import warnings
 from collections.abc import Callable
@@ -15,22 +16,23 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from sklearn.pipeline import Pipeline
+from numpy.typing import ArrayLike
 
+from mvenet._columns.cells import as_polars, from_array
 from mvenet._models.joint import JointModel
-from mvenet._utils.wording import readable
+from mvenet._utils.atomic import replacing
+from mvenet._utils.wording import readable, with_unit
 from mvenet.explain import Importance, PartialDependence
 from mvenet.predictive import last_step
 from mvenet.report import _findings as findings
 from mvenet.report import _insight as insight
 from mvenet.report import _whatif as whatif
-from mvenet.table import TableEncoder
 from mvenet.workflow import Evaluation, FittedTable, model_in_words
-from mvenet.workflow._belonging import promise_of
+from mvenet.workflow._evaluation import evaluated
 from mvenet.workflow._fitting import innermost
-from mvenet.workflow._serving import target_of
+from mvenet.workflow._known import TableModel, known
 
-__all__ = ["render"]
+__all__ = ["render", "write"]
 
 Drawing = Callable[[Any], object]  # onto axes
 Progress = Callable[[float], object]
@@ -57,9 +59,9 @@ def render(
 
     Parameters
     ----------
-    model : Pipeline or estimator
-        As made by :func:`mvenet.workflow.fit_table`, or a fitted ``MVERegressor`` or
-        ``TorchMVERegressor``, which knows no names of columns.
+    model : estimator
+        As made by :func:`mvenet.workflow.fit_table`, or fitted in Python; of a
+        ``TorchMVERegressor``, which knows no columns, the report tells less.
     evaluation : Evaluation or None
         On rows that were not trained on, as ``workflow.evaluate_predictions`` returns it.
         Without one the report tells of the training alone.
@@ -92,9 +94,7 @@ def render(
     page = files("mvenet.report").joinpath("page.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["number"] = readable
-    environment.filters["amount"] = lambda v: (
-        readable(v) + (f"\N{NO-BREAK SPACE}{unit}" if unit else "")
-    )
+    environment.filters["amount"] = lambda v: with_unit(readable(v), unit)
     environment.filters["short"] = lambda name: _short(name, 30)
     environment.filters["percent"] = lambda share: f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
     content = _content(model, evaluation, source, fitted)
@@ -115,6 +115,53 @@ def render(
     return environment.from_string(page).render(content)
 
 
+def write(
+    model: Any,
+    path: str | os.PathLike[str],
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    unit: str = "",
+    source: str = "",
+) -> None:
+    """Write a report on a model, and on rows that it was not trained on, as one HTML file.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted: one of ours, or a pipeline that begins with a ``TableEncoder``.
+    path : str or path
+        Replaced whole or not at all.
+    X : array-like or DataFrame of shape (n, n_features), or None
+    y : array-like of shape (n,) or None
+        What was observed; needed with ``X``.
+    unit, source : str
+        As in :func:`render`.
+    """
+    if (X is None) != (y is None):
+        raise ValueError("X and y are rows and what was observed in them: give both, or neither.")
+    evaluation = frame = None
+    if X is not None:
+        table = known(model)
+        names = [str(name) for name in table.encoder.feature_names_in_]
+        frame = as_polars(X) if hasattr(X, "columns") else from_array(np.asarray(X), names)
+        observed = np.asarray(y, dtype=np.float64)
+        if observed.shape != (len(frame),):
+            raise ValueError(f"y has shape {observed.shape}, and X {len(frame)} rows.")
+        evaluation = evaluated(table, table.encoded(frame), observed, np.arange(len(frame)))
+    page = render(model, evaluation, frame=frame, unit=unit, source=source)
+    with replacing(path) as fresh:
+        fresh.write_text(page, encoding="utf-8")
+
+
+def _table(model: Any) -> TableModel | None:
+    """The model with its columns, if it knows them."""
+    try:
+        return known(model)
+    except ValueError:
+        return None
+
+
 def _networks(model: Any) -> Any:
     """The estimator at the end of a pipeline, or within a calibration, or the model itself."""
     return innermost(last_step(model))
@@ -124,9 +171,9 @@ def _content(
     model: Any, evaluation: Evaluation | None, source: str, fitted: FittedTable | None
 ) -> dict[str, Any]:
     """All that the page tells in words and numbers."""
-    networks, table = _networks(model), isinstance(model, Pipeline)
-    target = target_of(model) if table else "y"
-    columns = model[0].columns_ if table else {}
+    networks, table = _networks(model), _table(model)
+    target = (table.target if table else "") or "y"
+    columns = table.encoder.columns_ if table else {}
     settings = {k: v for k, v in networks.get_params().items() if k not in ("n_jobs", "verbose")}
     content: dict[str, Any] = {
         "target": target,
@@ -137,7 +184,7 @@ def _content(
         "remarkable": [(name, column) for name, column in columns.items() if column.remark],
         "most_columns": MOST_COLUMNS,
         "notes": [] if fitted is None else fitted.notes,
-        "promise": promise_of(model) if table else "",
+        "promise": table.promise if table else "",
         "without_target": 0 if fitted is None else fitted.without_target,
         "in_words": model_in_words(last_step(model)).splitlines(),
         "candidates": _candidates(networks),
@@ -198,14 +245,16 @@ def _evaluated(model: Any, evaluation: Evaluation, fitted: FittedTable | None) -
             for i in odd[:MOST_ODD]
         ],
         "n_odd": len(odd),
+        "misses": evaluation.misses,
         "at_atoms": evaluation.expected(0.9) if evaluation.expected(0.9) > 0.9 else None,
         "lines": [findings.scores("mvenet", y, dist)],
         "drivers": [],
     }
     if fitted is not None:
-        tidy = model[0].tidy(fitted.evaluated_rows)
-        content["drivers"] = findings.drivers(tidy, model[0].columns_, dist.std)[:3]
-        content["lines"] += _baselines(model, fitted)
+        encoder = known(model).encoder
+        tidy = encoder.tidy(fitted.evaluated_rows)
+        content["drivers"] = findings.drivers(tidy, encoder.columns_, dist.std)[:3]
+        content["lines"] += _baselines(known(model), fitted)
     return content
 
 
@@ -213,17 +262,16 @@ def _rows(
     model: Any, evaluation: Evaluation | None, fitted: FittedTable | None, frame: Any
 ) -> pl.DataFrame | None:
     """The rows that the evaluation is of, as the model's encoder takes them."""
-    if evaluation is None or not isinstance(model, Pipeline):
+    table = _table(model)
+    if evaluation is None or table is None:
         return None
-    encoder: TableEncoder = model[0]
+    encoder = table.encoder
     if fitted is not None:
         return encoder.tidy(fitted.evaluated_rows)
     return None if frame is None else encoder.tidy(frame)[evaluation.rows]
 
 
-def _insight(
-    model: Pipeline, evaluation: Evaluation, tidy: pl.DataFrame, unit: str
-) -> dict[str, Any]:
+def _insight(model: Any, evaluation: Evaluation, tidy: pl.DataFrame, unit: str) -> dict[str, Any]:
     """Which columns matter and how, rows to look at, thresholds, and the page to try values on."""
     y, dist, rows = evaluation.y, evaluation.dist, evaluation.rows
     found = insight.importances(model, tidy, y)
@@ -276,12 +324,12 @@ def _curve(dependence: PartialDependence, target: str, ax: Any) -> None:
     plots.DependenceDisplay(dependence=dependence, y_label=label, explained=False).plot(ax)
 
 
-def _baselines(model: Pipeline, fitted: FittedTable) -> list[findings.Line]:
+def _baselines(model: TableModel, fitted: FittedTable) -> list[findings.Line]:
     """Simpler models on the rows held out; none if there were none, or too many rows."""
     if not len(fitted.test) or len(fitted.train) > MOST_BASELINE_ROWS:
         return []
-    X, X_test = (model[0].transform(part) for part in (fitted.train, fitted.test))
-    y, y_test = (part[target_of(model)].to_numpy() for part in (fitted.train, fitted.test))
+    X, X_test = (model.encoded(part) for part in (fitted.train, fitted.test))
+    y, y_test = (part[model.target].to_numpy() for part in (fitted.train, fitted.test))
     return findings.baselines(X, y, X_test, y_test)
 
 

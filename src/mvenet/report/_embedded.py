@@ -28,6 +28,7 @@ from mvenet._models.means import GivenRegressor, Linear, MeanOfNoise, NetworkMea
 from mvenet._models.mixture import MULTIPLES
 from mvenet._models.networks import Networks, join
 from mvenet._models.piecewise import Piecewise
+from mvenet._models.predictor import Encoded, PredictsDistribution
 from mvenet._models.seen import SOON
 from mvenet._training import fleet
 from mvenet._utils.machine import effective_threads
@@ -406,7 +407,7 @@ def stand_in(estimator: Any, X: Array) -> tuple[dict[str, Any], dict[str, float]
     One for the mean, one for the median, and one for the logarithm of each gap between neighbouring
     quantiles, which so stay in order. The last fifth of the rows only measures that.
     """
-    dist = predictive_distribution(estimator, X)
+    dist = predictive_distribution(estimator, _given(estimator, X))
     quantiles = dict(zip(LEVELS, _quantiles(estimator, dist, X), strict=True))
     least = 1e-6 * max(float(np.ptp(dist.mean)), float(dist.std.max()), 1e-300)
     gaps = [np.log(np.maximum(quantiles[b] - quantiles[a], least)) for a, b in GAPS]
@@ -436,9 +437,14 @@ def _quantiles(estimator: Any, dist: Distribution, X: Array) -> list[Array]:
     if isinstance(estimator, CalibratedRegressor):
         for level in ends:
             if estimator.can_cover(level):
-                ends[level] = estimator.predict_interval(X, level)
+                ends[level] = estimator.predict_interval(_given(estimator, X), level)
     half, nine = ends[0.5], ends[0.9]
     return [nine[:, 0], half[:, 0], dist.ppf(0.5), half[:, 1], nine[:, 1]]
+
+
+def _given(estimator: Any, X: Array) -> Any:
+    """Numbers of the model's encoder, as the estimator takes them."""
+    return Encoded(X) if isinstance(estimator, PredictsDistribution) else X
 
 
 def stand_in_values(outputs: Array, floor: float | None) -> Array:

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
-from sklearn.pipeline import Pipeline
 
 from mvenet import explain
 from mvenet.explain import Importance, PartialDependence
@@ -23,7 +22,7 @@ REPEATS = 2
 ROWS_OF_A_CURVE = 60
 
 
-def importances(model: Pipeline, tidy: pl.DataFrame, y: Array, seed: int = 0) -> Importance:
+def importances(model: Any, tidy: pl.DataFrame, y: Array, seed: int = 0) -> Importance:
     """Importance of the columns that may matter, on as many rows as there is time for."""
     names = _promising(model, tidy)
     rows = min(MOST_ROWS, max(50, PREDICTIONS // (REPEATS * len(names))))
@@ -32,7 +31,7 @@ def importances(model: Pipeline, tidy: pl.DataFrame, y: Array, seed: int = 0) ->
     )
 
 
-def _promising(model: Pipeline, tidy: pl.DataFrame) -> list[str]:
+def _promising(model: Any, tidy: pl.DataFrame) -> list[str]:
     """All columns, or of many those whose numbers go with the prediction."""
     if tidy.width <= MOST_COLUMNS:
         return tidy.columns
@@ -51,7 +50,7 @@ def _promising(model: Pipeline, tidy: pl.DataFrame) -> list[str]:
 
 
 def dependences(
-    model: Pipeline, tidy: pl.DataFrame, names: Sequence[str], seed: int = 0
+    model: Any, tidy: pl.DataFrame, names: Sequence[str], seed: int = 0
 ) -> list[PartialDependence]:
     """Partial dependence of the mean and of both ends of the 90 % interval."""
     return [

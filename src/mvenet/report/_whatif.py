@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
 from mvenet._columns.cells import given_cells
-from mvenet.predictive import predictive_distribution
+from mvenet._columns.encoding import Encoding
+from mvenet.predictive import last_step
 from mvenet.report._embedded import embedded, stand_in
-from mvenet.table import TableEncoder
+from mvenet.workflow._known import known
 
 Array = NDArray[np.float64]
 MOST_CONTROLS = 10
@@ -25,7 +25,7 @@ ROWS = 20_000  # that a stand-in is trained on
 
 
 def payload(
-    model: Pipeline,
+    model: Any,
     tidy: pl.DataFrame,
     names: Sequence[str],
     starts: dict[str, int],
@@ -36,7 +36,7 @@ def payload(
 
     Parameters
     ----------
-    model : Pipeline
+    model : estimator
         As made by :func:`mvenet.workflow.fit_table`.
     tidy : polars.DataFrame
         Rows as the model's encoder takes them.
@@ -53,14 +53,15 @@ def payload(
         ``stand_in`` is None if ``model`` is the model itself, moved by ``rounding`` at most; else
         how far networks are that stand in for it; both as shares of the spread of its predictions.
     """
-    encoder: TableEncoder = model[0]
+    table = known(model)
+    encoder = table.encoder
     rng = np.random.default_rng(seed)
     typical = {name: _typical(tidy[name]) for name in tidy.columns}
     controls = [_control(encoder, tidy, name) for name in names[:MOST_CONTROLS]]
     codes = _coded(encoder, tidy)
     rows = {"typical": {n: _code(v, encoder, n) for n, v in typical.items()}}
     rows |= {word: {n: codes[n][i] for n in tidy.columns} for word, i in starts.items()}
-    predicted = predictive_distribution(model, tidy)
+    predicted = table.of_frame(tidy)
     low, high = predicted.interval(0.9).T
     data = {
         "unit": unit,
@@ -70,9 +71,14 @@ def payload(
         "axis": [float(np.quantile(low, 0.02)), float(np.quantile(high, 0.98))],
     }
     beside = len(script_safe(data).encode()) + BYTES_A_COLUMN * len(encoder.columns_)
-    distance, found = None, embedded(model[-1], encoder.transform(tidy[:MOST_COMPARED]), beside)
+    distance, found = (
+        None,
+        embedded(last_step(table.estimator), encoder.transform(tidy[:MOST_COMPARED]), beside),
+    )
     if found is None:
-        made, distance = stand_in(model[-1], encoder.transform(_perturbed(tidy, rng)))
+        made, distance = stand_in(
+            last_step(table.estimator), encoder.transform(_perturbed(tidy, rng))
+        )
         found = made, 0.0
     return data | {"model": found[0], "rounding": found[1], "stand_in": distance}
 
@@ -85,7 +91,7 @@ def script_safe(data: dict[str, Any]) -> str:
     return text
 
 
-def encoder_data(encoder: TableEncoder) -> dict[str, Any]:
+def encoder_data(encoder: Encoding) -> dict[str, Any]:
     """What turns a row into numbers, in the order of the encoder's own columns."""
     numeric = encoder.named("number", "truth", "date")
     medians, told = encoder._filled()
@@ -120,11 +126,11 @@ def _typical(column: pl.Series) -> Any:
     return given.sort()[len(given) // 2]
 
 
-def _coded(encoder: TableEncoder, tidy: pl.DataFrame) -> dict[str, list[Any]]:
+def _coded(encoder: Encoding, tidy: pl.DataFrame) -> dict[str, list[Any]]:
     return {name: [_code(v, encoder, name) for v in tidy[name]] for name in tidy.columns}
 
 
-def _code(value: Any, encoder: TableEncoder, name: str) -> Any:
+def _code(value: Any, encoder: Encoding, name: str) -> Any:
     """A cell as the page has it: dates are days since the column's origin."""
     if value is None or isinstance(value, str | float):
         return value
@@ -132,7 +138,7 @@ def _code(value: Any, encoder: TableEncoder, name: str) -> Any:
     return moment / 86_400e6 - encoder.dates_[name].origin
 
 
-def _control(encoder: TableEncoder, tidy: pl.DataFrame, name: str) -> dict[str, Any]:
+def _control(encoder: Encoding, tidy: pl.DataFrame, name: str) -> dict[str, Any]:
     """A slider or a menu for a column."""
     kind = encoder.columns_[name].kind
     place = [*encoder.named("number", "truth", "date"), *encoder.named("category")].index(name)
@@ -161,7 +167,7 @@ def _control(encoder: TableEncoder, tidy: pl.DataFrame, name: str) -> dict[str, 
     return made | {"low": float(ends[0]), "high": float(ends[1]), "step": step, "seen": [low, high]}
 
 
-def _seen(encoder: TableEncoder, tidy: pl.DataFrame, name: str, place: int) -> tuple[float, float]:
+def _seen(encoder: Encoding, tidy: pl.DataFrame, name: str, place: int) -> tuple[float, float]:
     if hasattr(encoder, "seen_"):
         return float(encoder.seen_[0, place]), float(encoder.seen_[-1, place])
     codes = [v for v in _coded(encoder, tidy[[name]])[name] if v is not None]

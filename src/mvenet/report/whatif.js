@@ -318,14 +318,14 @@
   }
 
   // --- what a reader sees -------------------------------------------------------------------------
-  const unit = data.unit ? "\u00a0" + data.unit : "";
+  const unit = data.unit || "", before = ["$", "£", "¥", "₹", "US$", "A$", "C$"].includes(unit);
   function readable(v) {
     const size = Math.abs(v);
-    if (size && (size >= 1e9 || size < 1e-3)) return v.toExponential(2);
-    const digits = size >= 1000 ? 0 : Math.max(0, 3 - Math.floor(Math.log10(size || 1)));
-    return v.toLocaleString("en-US", { maximumFractionDigits: digits });
+    if (size && (size >= 1e15 || size < 1e-6)) return v.toExponential(2);
+    if (Number.isInteger(v)) return v.toLocaleString("en-US");
+    return v.toLocaleString("en-US", { maximumSignificantDigits: 3 });
   }
-  const money = (v) => readable(v) + unit;
+  const money = (v) => !unit ? readable(v) : before ? (v < 0 ? "-" : "") + unit + readable(Math.abs(v)) : readable(v) + "\u00a0" + unit;
   function shown(control, v) {
     if (v === null) return "unknown";
     if (control.kind !== "date") return Math.abs(v) < 1e4 ? readable(v).replace(",", "") : readable(v); // 2006 is a year

@@ -151,8 +151,3 @@ def _whole(cells: pl.Series, name: str) -> pl.Series:
             f"{row + 1}: fill it in, or leave these rows out."
         )
     return cells
-
-
-def promise_of(model: Any) -> str:
-    """For whom the intervals of a model of a table hold; empty if that is any row like its own."""
-    return str(vars(model[0]).get("promise_", ""))

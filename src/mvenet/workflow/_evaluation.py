@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,7 @@ from mvenet._columns.profile import Chance, Drift, drifts
 from mvenet._models.conformal import Conformal
 from mvenet._utils.wording import verdict
 from mvenet.distributions import Distribution, WithAtoms
-from mvenet.predictive import predictive_distribution
-from mvenet.workflow._serving import after_encoder, target_of
+from mvenet.workflow._known import TableModel, known, target_of
 
 if TYPE_CHECKING:
     from mvenet.workflow._serving import Model
@@ -44,6 +44,8 @@ class Evaluation:
         Rows of the table that could not be used, since the target is missing.
     calibrated : bool
         Whether the coverage is that of conformal intervals rather than of ``dist``.
+    misses : tuple of two floats
+        Share of the rows below their 90 % interval, and above it.
     """
 
     y: Array
@@ -53,6 +55,12 @@ class Evaluation:
     rows: NDArray[Any]
     without_target: int = 0
     calibrated: bool = False
+    misses: tuple[float, float] = (math.nan, math.nan)
+
+    @property
+    def middle(self) -> float:
+        """Mean absolute error of who always guesses the median."""
+        return float(np.mean(np.abs(self.y - np.median(self.y))))
 
     def expected(self, level: float) -> float:
         """Share of the rows that intervals of this level hold if the distributions are true.
@@ -113,7 +121,10 @@ def evaluate_predictions(
     covered = dict(zip(LEVELS, np.asarray(reached).tolist(), strict=True))
     for level, ends in (intervals or {}).items():
         covered[level] = float(np.mean((ends[:, 0] <= y) & (y <= ends[:, 1])))
-    return Evaluation(y, dist, scores, covered, rows, without_target, bool(intervals))
+    nine = (intervals or {}).get(0.9)
+    low, high = (dist.interval(0.9) if nine is None else nine).T
+    misses = float(np.mean(y < low)), float(np.mean(y > high))
+    return Evaluation(y, dist, scores, covered, rows, without_target, bool(intervals), misses)
 
 
 def evaluate(model: Model, frame: Any) -> Evaluation:
@@ -121,8 +132,8 @@ def evaluate(model: Model, frame: Any) -> Evaluation:
 
     Parameters
     ----------
-    model : Pipeline
-        As made by :func:`mvenet.workflow.fit_table`.
+    model : estimator
+        As made by :func:`mvenet.workflow.fit_table`, or fitted in Python to a y with a name.
     frame : DataFrame of polars or pandas
         Rows that it was not trained on; those without a target are left out.
 
@@ -131,18 +142,16 @@ def evaluate(model: Model, frame: Any) -> Evaluation:
     Evaluation
     """
     X, y, rows = split_target(frame, target_of(model))
-    encoded = model[0].transform(X, rows)
-    return evaluated(after_encoder(model), encoded, y, rows, len(frame) - len(y))
+    table = known(model)
+    return evaluated(table, table.encoded(X, rows), y, rows, len(frame) - len(y))
 
 
 def remarks(model: Model, evaluation: Evaluation) -> list[str]:
     """For whom the coverage is promised and, if it is too small, on which side misses lie."""
-    promise = str(vars(model[0]).get("promise_", ""))
+    promise = known(model).promise
     remarks = [f"What is promised holds for {promise}."] if promise else []
     if verdict(0.9, evaluation.coverage[0.9], len(evaluation.y))[0] == "too narrow":
-        low, high = evaluation.dist.interval(0.9).T
-        y = evaluation.y
-        above, below = float(np.mean(y > high)), float(np.mean(y < low))
+        below, above = evaluation.misses
         remarks.append(
             f"{above:.1%} of the values lie above their 90 % interval, {below:.1%} below."
         )
@@ -150,19 +159,20 @@ def remarks(model: Model, evaluation: Evaluation) -> list[str]:
 
 
 def evaluated(
-    estimator: Any, encoded: Array, y: Array, rows: NDArray[Any], without: int = 0
+    table: TableModel, encoded: Array, y: Array, rows: NDArray[Any], without: int = 0
 ) -> Evaluation:
-    """The same for an estimator and rows that are encoded."""
-    dist = predictive_distribution(estimator, encoded)
-    return evaluate_predictions(y, dist, rows, without, _conformal(estimator, encoded))
+    """The same for rows that are encoded."""
+    dist = table.distribution(encoded)
+    return evaluate_predictions(y, dist, rows, without, _conformal(table, encoded))
 
 
-def _conformal(estimator: Any, encoded: Array) -> dict[float, Array] | None:
+def _conformal(table: TableModel, encoded: Array) -> dict[float, Array] | None:
     """Intervals of a calibrated model, as far as it has rows enough for them."""
+    estimator = table.estimator
     if not isinstance(estimator, Conformal):
         return None
     levels = filter(estimator.can_cover, LEVELS)
-    return {level: estimator.predict_interval(encoded, level) for level in levels}
+    return {level: estimator.predict_interval(table.inputs(encoded), level) for level in levels}
 
 
 @dataclass(frozen=True)
@@ -202,8 +212,8 @@ def check(model: Model, frame: Any) -> Check:
 
     Parameters
     ----------
-    model : Pipeline, or tuple of its steps
-        As made by :func:`mvenet.workflow.fit_table`.
+    model : estimator
+        As made by :func:`mvenet.workflow.fit_table`, or fitted in Python.
     frame : DataFrame
         Of polars or pandas; it may have the target.
 
@@ -211,14 +221,15 @@ def check(model: Model, frame: Any) -> Check:
     -------
     Check
     """
-    target = target_of(model)
-    found, outside = drifts(model[0], frame)
+    table = known(model)
+    target = table.target
+    found, outside = drifts(table.encoder, frame)
     changes = [f"{drift.column}: {drift.remark}" for drift in found if drift.changed]
     share = float(outside.mean())
-    if share > max(0.05, 3 / len(outside), Chance.of(model[0], len(outside)).rows_outside()):
+    if share > max(0.05, 3 / len(outside), Chance.of(table.encoder, len(outside)).rows_outside()):
         changes.append(f"{share:.1%} of the rows are outside what the model has seen")
     evaluation, failure = None, ""
-    if target in frame.columns and _n_given(frame, target) >= 20:
+    if target and target in frame.columns and _n_given(frame, target) >= 20:
         evaluation = evaluate(model, frame)
         word = evaluation.verdict(0.9)[0]
         if word != "as claimed":

@@ -13,25 +13,27 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import Pipeline
 
 from mvenet import metrics
 from mvenet._automatic import detection
 from mvenet._columns.cells import split_target, texts
 from mvenet._columns.settled import Settled
 from mvenet._estimators.auto import AutoRegressor
-from mvenet._estimators.base import TrainedRegressor, fit_until_stopped, workload
+from mvenet._estimators.base import TrainedRegressor, described, fit_until_stopped
 from mvenet._estimators.calibration import FOLDS, CalibratedRegressor
 from mvenet._estimators.dependence import Belonging as Given
 from mvenet._estimators.dependence import DependenceWarning
 from mvenet._estimators.regressor import MVERegressor
-from mvenet._training.plan import Stop, Workload
+from mvenet._training.plan import Plan, Stop, Workload, estimate
+from mvenet._utils.machine import effective_threads
 from mvenet.distributions import Distribution
 from mvenet.predictive import left_out
 from mvenet.table import TableEncoder
-from mvenet.workflow._belonging import Belonging, promise_of
+from mvenet.workflow._belonging import Belonging
 from mvenet.workflow._evaluation import Evaluation, evaluate_predictions, evaluated
+from mvenet.workflow._known import known
 
 Array = NDArray[np.float64]
 STOPPED = "Stopped before all was tried: this is the best model so far."
@@ -43,8 +45,8 @@ class FittedTable:
 
     Attributes
     ----------
-    model : Pipeline
-        A :class:`mvenet.table.TableEncoder`, then the networks.
+    model : AutoRegressor, MVERegressor or CalibratedRegressor
+        Takes rows of the table as they are.
     evaluation : Evaluation or None
         On the rows held out; on the rows that each fold left out if none were held out but folds
         searched; else None.
@@ -59,7 +61,7 @@ class FittedTable:
         Whether Ctrl-C ended the search: the model is the best one up to then.
     """
 
-    model: Pipeline
+    model: TrainedRegressor | CalibratedRegressor
     evaluation: Evaluation | None
     train: pl.DataFrame
     test: pl.DataFrame
@@ -71,21 +73,15 @@ class FittedTable:
     @property
     def evaluated_rows(self) -> pl.DataFrame:
         """The rows that the evaluation is of: those held out, or those that folds left out."""
-        left_out = getattr(innermost(self.networks), "oof_mean_", None)
-        if len(self.test) or left_out is None:
+        left_out = getattr(innermost(self.model), "oof_mean_", ())
+        if len(self.test) or len(left_out) != len(self.train):
             return self.test if len(self.test) else self.train
         return self.train.filter(pl.Series(np.isfinite(left_out)))
 
     @property
     def promise(self) -> str:
         """For which rows the intervals hold; empty if for any like those of the table."""
-        return promise_of(self.model)
-
-    @property
-    def networks(self) -> TrainedRegressor:
-        """The estimator at the end of the pipeline."""
-        estimator: TrainedRegressor = self.model[-1]
-        return estimator
+        return str(vars(self.model).get("promise_", ""))
 
 
 def fit_table(
@@ -106,6 +102,7 @@ def fit_table(
     group: str | None = None,
     time: str | None = None,
     horizon: float | None = None,
+    unit: str = "",
 ) -> FittedTable:
     """Fit a model to a table.
 
@@ -148,6 +145,8 @@ def fit_table(
         holds for later rows of new groups, and rows that folds leave out serve to check.
     horizon : float or None
         Length of that stretch, in units of the column (days, if it holds dates).
+    unit : str
+        Of the column to predict, such as "€", for reports and the model's card.
 
     Returns
     -------
@@ -159,7 +158,7 @@ def fit_table(
     X = tied.inputs(X)
     train, test = (tied.split(holdout, seed) if holdout else None) or _split(len(y), holdout, seed)
     given = tied.given(train)
-    encoder = TableEncoder(target=column)
+    table = Settled.of(X, rows)
     if target == "log":
         _refuse_log(y, column)
     common = {"random_state": seed, "verbose": verbose, "target": target}
@@ -167,15 +166,18 @@ def fit_table(
     estimator = CalibratedRegressor(networks) if calibrate else networks
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        groups = None if tied.groups is None else tied.groups[train]
-        encoded = encoder.fit_settled(Settled.of(X, rows)[train], y[train], groups)
+        probe = clone(networks)
+        planned, plans = described([probe], table[train], y[train], belonging=Given(**given))
+        encoder, encoded = probe.encoder_, planned.source
         fresh = encoder.transform(X[test], rows[test])  # what it refuses need not wait
         if columns is not None:
             columns(encoder)
         if expect is not None:
-            expect(_expected(estimator, encoded, y[train], given))
-        stop = Stop(fit_until_stopped(estimator, encoded, y[train], **given))
-    model = Pipeline([("table", encoder), ("model", estimator)])
+            expect(_expected(estimator, plans))
+        stop = Stop(fit_until_stopped(estimator, table[train], y[train], **given))
+    estimator.target_name_ = column
+    if unit:
+        estimator.unit_ = unit
     fitted = innermost(estimator)
     notes = [STOPPED] if stop.pressed else []
     warned = [_of_table(w, encoder) for w in caught if issubclass(w.category, UserWarning)]
@@ -183,22 +185,30 @@ def fit_table(
     notes += _warned(y, column)
     promise = tied.promise(train)
     if promise:
-        encoder.promise_ = promise
+        estimator.promise_ = promise
     elif search:
         notes += _identifiers(encoder, X[train], encoded, y[train])
     evaluation = None
     if len(test):
-        evaluation = stop.finish(lambda: evaluated(estimator, fresh, y[test], rows[test]))
-    elif hasattr(fitted, "oof_mean_"):
-        known = np.flatnonzero(np.isfinite(fitted.oof_mean_))
-        evaluation = evaluate_predictions(y[known], left_out(fitted, known), rows[known])
+        evaluation = stop.finish(lambda: evaluated(known(estimator), fresh, y[test], rows[test]))
+    elif len(getattr(fitted, "oof_mean_", ())) == len(train):  # else it is of a fold's member
+        left = np.flatnonzero(np.isfinite(fitted.oof_mean_))
+        places = train[left]
+        evaluation = evaluate_predictions(y[places], left_out(fitted, left), rows[places])
+    if evaluation is not None and len(test):
+        estimator.held_out_ = {
+            "rows": len(test),
+            "rmse": evaluation.scores["rmse"],
+            "crps": evaluation.scores["crps"],
+            "covered_by_90": evaluation.coverage[0.9],
+        }
     named = X.with_columns(pl.Series(column, y))
     if evaluation is not None and y.max() > 1:
         notes += _below_zero(y, evaluation.dist, column)
     if evaluation is not None and tied.groups is not None and len(test):
         notes += _by_group(evaluation, tied.groups[test], str(group))
     return FittedTable(
-        model,
+        estimator,
         evaluation,
         train=named[train],
         test=named[test],
@@ -310,17 +320,13 @@ def _refuse_log(y: Array, column: str) -> None:
 
 
 def _expected(
-    estimator: AutoRegressor | MVERegressor | CalibratedRegressor,
-    X: Array,
-    y: Array,
-    given: dict[str, Any],
+    estimator: AutoRegressor | MVERegressor | CalibratedRegressor, plans: list[Plan]
 ) -> Workload:
     """What a fit will take, as far as a moment of training can tell."""
-    if not isinstance(estimator, CalibratedRegressor):
-        return workload(estimator, X, y, Given(**given))
-    inner = workload(estimator.estimator, X, y, Given(**given))
-    if isinstance(estimator.estimator, AutoRegressor):
-        return inner  # calibrated by its own folds
+    alone = estimator.estimator if isinstance(estimator, CalibratedRegressor) else estimator
+    inner = estimate(plans, threads=effective_threads(alone.n_jobs))
+    if alone is estimator or isinstance(alone, AutoRegressor):
+        return inner  # which is calibrated by its own folds
     return sum([inner] * FOLDS, Workload())
 
 
@@ -356,7 +362,7 @@ def model_in_words(networks: Any) -> str:
     Parameters
     ----------
     networks : estimator
-        The last step of a model of :func:`mvenet.workflow.fit_table`.
+        As made by :func:`mvenet.workflow.fit_table`, or fitted in Python.
 
     Returns
     -------

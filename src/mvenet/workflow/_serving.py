@@ -15,10 +15,10 @@ from mvenet._columns.profile import outside
 from mvenet._models.conformal import Conformal
 from mvenet._models.predictor import PredictsDistribution
 from mvenet._utils.wording import percent
-from mvenet.predictive import predictive_distribution
 from mvenet.table._ahead import ahead
 from mvenet.table._files import COLUMNAR, Part, chunks
 from mvenet.table._writing import write, write_columnar
+from mvenet.workflow._known import TableModel, known
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -26,29 +26,12 @@ if TYPE_CHECKING:
     from mvenet._columns.encoding import Encoding
     from mvenet.table._files import Progress
 
-    Model: TypeAlias = Pipeline | tuple[Encoding, PredictsDistribution]
+    Model: TypeAlias = PredictsDistribution | Pipeline | tuple[Encoding, PredictsDistribution]
 
 
 # A row is reported only if it lies beyond a range by more than this share of it: a few of any table
 # are beyond a little.
 FAR = 0.1
-
-
-def target_of(model: Any) -> str:
-    """Name of the column that a model of :func:`fit_table` predicts."""
-    steps = isinstance(model, tuple) or hasattr(model, "named_steps")
-    target = getattr(model[0], "target", None) if steps else None
-    if not isinstance(target, str):
-        raise ValueError(
-            "The model was not made by `mvenet fit`, so it does not know its table: use it from "
-            "Python."
-        )
-    return target
-
-
-def after_encoder(model: Model) -> Any:
-    """What a model of :func:`fit_table` does with encoded rows: an estimator, seldom a pipeline."""
-    return model[1] if len(model) == 2 else model[1:]
 
 
 def predictions(
@@ -62,8 +45,8 @@ def predictions(
 
     Parameters
     ----------
-    model : Pipeline, or tuple of its steps
-        As made by :func:`fit_table`.
+    model : estimator
+        As made by :func:`fit_table`, or fitted in Python.
     frame : DataFrame
         Of polars or pandas.
     intervals, quantiles : sequence of float in (0, 1)
@@ -75,7 +58,8 @@ def predictions(
     polars.DataFrame
     """
     names = _names(frame.columns, intervals, quantiles)
-    return _told(model, model[0].transform(frame, rows), names, intervals, quantiles)
+    table = known(model)
+    return _told(table, table.encoded(frame, rows), names, intervals, quantiles)
 
 
 def _names(
@@ -91,19 +75,19 @@ def _names(
 
 
 def _told(
-    model: Model,
+    table: TableModel,
     encoded: NDArray[Any],
     names: list[str],
     intervals: Sequence[float],
     quantiles: Sequence[float],
 ) -> pl.DataFrame:
     """The model's predictions for encoded rows."""
-    estimator = after_encoder(model)
+    estimator, given = table.estimator, table.inputs(encoded)
     if len(names) == 2 and isinstance(estimator, PredictsDistribution):
-        return pl.DataFrame(dict(zip(names, estimator.predict(encoded, True), strict=True)))
-    dist = predictive_distribution(estimator, encoded)
+        return pl.DataFrame(dict(zip(names, estimator.predict(given, True), strict=True)))
+    dist = table.distribution(encoded)
     source = estimator.predict_interval if isinstance(estimator, Conformal) else None
-    held = (source(encoded, v) if source else dist.interval(v) for v in intervals)
+    held = (source(given, v) if source else dist.interval(v) for v in intervals)
     ends = [end for both in held for end in both.T]
     values = [dist.mean, dist.std, *ends, *(dist.ppf(level) for level in quantiles)]
     return pl.DataFrame(dict(zip(names, values, strict=True)))
@@ -135,8 +119,8 @@ def predict_file(
 
     Parameters
     ----------
-    model : Pipeline, or tuple of its steps
-        As made by :func:`fit_table`.
+    model : estimator
+        As made by :func:`fit_table`, or fitted in Python.
     data : str or path
         As :func:`mvenet.table.read` takes it.
     output : file opened for bytes, or path
@@ -152,8 +136,9 @@ def predict_file(
     -------
     Served
     """
-    decimal = model[0].named("number")
-    wanted = [*decimal, target_of(model)]
+    table = known(model)
+    decimal = table.encoder.named("number")
+    wanted = [*decimal, *filter(None, [table.target])]
     separator = "" if form in COLUMNAR else "\t" if form == ".tsv" else ","
     read = chunks(data, decimal, lines=separator, header_rows=header_rows, progress=progress)
 
@@ -162,10 +147,10 @@ def predict_file(
     def parts() -> Iterator[tuple[Part, pl.DataFrame]]:
         for part in ahead(read):
             names = _names(part.values.columns, intervals, quantiles)
-            encoded = model[0].transform(part.values, part.rows)
-            beyond = outside(model[0], part.values, encoded, FAR)
+            encoded = table.encoded(part.values, part.rows)
+            beyond = outside(table.encoder, part.values, encoded, FAR)
             odd.append(None if beyond is None else int(beyond.sum()))
-            yield part, _told(model, encoded, names, intervals, quantiles)
+            yield part, _told(table, encoded, names, intervals, quantiles)
 
     done = 0
     if isinstance(output, Path):
