@@ -62,7 +62,7 @@ def fit_cars(seed: int = 0, verbose: int = 0) -> workflow.FittedTable:
 
 def thirds(fitted: workflow.FittedTable) -> list[Third]:
     """Intervals of every car by folds that left it out, beside the same mean with one ± for all."""
-    model, y = fitted.networks, fitted.train[TARGET].to_numpy().astype(float)
+    model, y = fitted.model, fitted.train[TARGET].to_numpy().astype(float)
     mean, std = model.oof_mean_, model.oof_std_
     same = np.full(len(y), np.sqrt(np.mean((y - mean) ** 2)))
     ours, plain = (Normal(mean, each).interval(0.9) for each in (std, same))
