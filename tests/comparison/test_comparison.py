@@ -354,10 +354,9 @@ def test_bad_arguments_are_named(change, message):
         )
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_a_table_with_gaps_is_refused(value):
+def test_a_table_with_infinity_is_refused():
     broken = X.copy()
-    broken[3, 1] = value
+    broken[3, 1] = np.inf
     with pytest.raises(ValueError, match="X contains"):
         compare_strategies(broken, Y, six(), OUTER, INNER)
 

@@ -176,7 +176,7 @@ def test_the_refusal_of_a_cell_passes_from_process_to_process():
         (np.full(60, "blue", dtype=object), ValueError, "could not convert string to float"),
         (Y + 1j, ValueError, "Complex data not supported"),
         (sparse.csr_matrix(Y[:, None]), (TypeError, ValueError), "[Ss]parse|dense"),
-        (np.column_stack([Y, Y]), ValueError, r"y should be a 1d array.*\(60, 2\)"),
+        (np.column_stack([Y, Y]), ValueError, "Several targets need rows left out"),
         (Y[:, None, None], ValueError, r"y should be a 1d array|dim 3"),
         (Y[:-1], ValueError, r"inconsistent numbers of samples: \[60, 59\]"),
         (None, ValueError, "requires y to be passed, but the target y is None"),

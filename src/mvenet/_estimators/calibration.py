@@ -171,7 +171,7 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Files that are older than these parameters.
-        super().__setstate__({"by": None, "shift": None, **state})
+        super().__setstate__(state | {n: None for n in ("by", "shift") if n not in state})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -106,7 +106,8 @@ def _quantiles(column: NDArray[Any]) -> Array:
     given = column[~np.isnan(column)].astype(np.float64)
     if not len(given):
         return np.full(len(LEVELS), np.nan)
-    made: Array = np.quantile(given[:: -(-len(given) // MOST_ROWS)], LEVELS)
+    unit = 4.0 if np.abs(given).max() > 1e307 else 1.0  # differences of such numbers overflow
+    made: Array = unit * np.quantile(given[:: -(-len(given) // MOST_ROWS)] / unit, LEVELS)
     made[0], made[-1] = given.min(), given.max()
     return made
 

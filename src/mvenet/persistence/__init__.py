@@ -297,7 +297,7 @@ def _tidy(schema: Any, dump: zipfile.ZipFile) -> Members:
 def _metadata(model: BaseEstimator, estimator: BaseEstimator, members: Members) -> dict[str, Any]:
     names = getattr(model, "feature_names_in_", None)
     first = model.steps[0][1] if hasattr(model, "steps") else model
-    promise = vars(first).get("promise_", "")
+    promise = getattr(first, "promise_", "")
     return {
         "format": archive.FORMAT,
         "versions": {
