@@ -721,7 +721,12 @@ def test_a_model_that_knows_no_table(run, here):
     persistence.save(model, here / "plain.mve")
     for command in (["predict", "plain.mve", "houses.csv", "-o", "o.csv"],
                     ["evaluate", "plain.mve", "houses.csv"]):  # fmt: skip
-        assert "was not made by `mvenet fit`" in run(*command).told()
+        ran = run(*command)
+        assert ran.code == 1 and ran.told().startswith("Error: "), ran.told()
+    assert (
+        "lacks the column(s) 'x0'"
+        in run("predict", "plain.mve", "houses.csv", "-o", "o.csv").told()
+    )
     assert run("info", "plain.mve").code == 0
 
 

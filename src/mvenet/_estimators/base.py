@@ -271,7 +271,10 @@ def _keep_facts(estimator: TrainedRegressor, table: Table) -> None:
     if mean is None:
         return
     rows = np.flatnonzero(np.isfinite(mean))
-    rmse = float(np.sqrt(np.mean((table.y - mean)[rows] ** 2)))
+    unit = (
+        float(np.abs(table.y[rows]).max(initial=0.0)) or 1.0
+    )  # squares neither overflow nor vanish
+    rmse = unit * float(np.sqrt(np.mean(np.square((table.y - mean)[rows] / unit))))
     estimator.oof_scores_ = {"rows": len(rows), "rmse": rmse}
     if hasattr(estimator, "best_score_"):
         estimator.oof_scores_["score"] = float(estimator.best_score_)

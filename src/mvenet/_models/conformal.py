@@ -72,9 +72,7 @@ class Conformal(PredictsDistribution):
         normals = [normals_of(part) for part in parts]
         means = np.concatenate([part.means for part in normals])
         stds = self.factor_ * np.concatenate([part.stds for part in normals])
-        stds = np.maximum(
-            stds, np.finfo(np.float64).tiny
-        )  # a tiny one times a small factor is zero
+        stds = np.maximum(stds, np.finfo(np.float64).tiny)  # tiny times small is zero
         weights = np.concatenate(_of_one_shape([part.weights for part in normals], len(means.T)))
         weights /= len(parts)
         disagreement = None

@@ -218,8 +218,8 @@ class Predictor(PredictsDistribution):
     @property
     def columns_(self) -> Columns:
         # The base class documents it. Of several targets each has an encoder of its own.
-        joint = self._joint
-        return super().columns_ if joint is None else joint.estimators[0].columns_
+        first = next(iter(self._joint.estimators), None) if self._joint is not None else None
+        return first.columns_ if isinstance(first, PredictsDistribution) else super().columns_
 
     columns_.__doc__ = PredictsDistribution.columns_.__doc__
 
