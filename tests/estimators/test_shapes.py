@@ -133,6 +133,6 @@ def test_values_and_bounds_are_known(found):
 def test_a_lone_atom_has_the_probability_that_it_should(found):
     name, _, _, y, _, dist = found
     if name not in ("zero inflation", "atom in a continuum"):
-        pytest.xfail("there is no lone atom")
+        pytest.skip("there is no lone atom")
     value = 0.0 if name == "zero inflation" else 10.0
     assert abs(dist.pmf(value).mean() - np.mean(y == value)) < 0.05
