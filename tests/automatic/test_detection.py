@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from numpy.testing import assert_array_equal
 from mvenet import AutoRegressor, DependenceWarning, MVERegressor
 from mvenet._automatic import detection
 from mvenet._estimators import copies
+from mvenet._training.dependence import Dependence
 from mvenet._training.plan import Table
 
 pytestmark = pytest.mark.usefixtures("short")
@@ -105,6 +107,40 @@ def test_labels_that_are_no_column():
     assert detection.of_labels(X, y, np.random.default_rng(0).permutation(groups), 0) is None
 
 
+def test_rows_a_period_apart_as_in_a_panel():
+    period = np.tile([2.5, 0.0, 0.0, 0.0, 0.0, 0.0], 50)
+    X, y, noise = independent(300)
+    (finding,) = found(X, y + period, noise + period, refit=False)
+    assert (finding.kind, finding.apart) == ("order", 6)
+    assert "Rows 6 apart in the table are alike" in finding.sentence()
+
+
+def trending(n=160, seed=0):
+    """Columns and target that grow with time, and now and then turn back."""
+    rng = np.random.default_rng(seed)
+    trend = np.arange(n) / 10
+    X = np.column_stack([trend + 0.2 * rng.normal(size=n), rng.normal(size=n)])
+    return X, 3 * trend + 0.3 * rng.normal(size=n), rng.normal(size=n)
+
+
+def test_columns_that_drift_along_the_table():
+    X, y, noise = trending()
+    (finding,) = found(X, y, noise)
+    assert (finding.kind, finding.column) == ("drift", 0)
+    assert finding.covered < 0.5
+    assert finding.sentence(["size", "b"]).startswith("The column 'size' drifts along the table")
+    dated = found(np.column_stack([X, np.arange(160.0) * 7]), y, noise)
+    assert ("drift", 0) in [(f.kind, f.column) for f in dated]
+
+
+def test_a_table_that_was_sorted_does_not_drift():
+    X, y, noise = trending()
+    for order in (np.argsort(X[:, 0]), np.argsort(y)):
+        assert "drift" not in kinds(found(X[order], y[order], noise))
+    order = np.random.default_rng(1).permutation(160)
+    assert found(X[order], y[order], noise) == []
+
+
 # --- silent --------------------------------------------------------------------------------------
 
 
@@ -146,6 +182,36 @@ def test_some_copies_stay_apart():
     assert copies.standing_twice(copies.first_equal(table)) == 40
     assert copies.counted(table).startswith("\n40 of 120 rows stand more than once")
     assert copies.counted(Table(X, y, None, np.arange(100))) == ""
+
+
+def test_the_user_says_what_copies_are():
+    X, y, _ = independent(100)
+    some = np.vstack([X, X[:20]]), np.r_[y, y[:20]]
+    together = AutoRegressor(**QUICK, copies="together").fit(*some)
+    assert_array_equal(together.predict(X), AutoRegressor(**QUICK).fit(X, y).predict(X))
+    assert len(together.oof_mean_) == 120
+    assert "20 of 120 rows are exact copies" in together.summary_
+    twice = np.vstack([X, X]), np.r_[y, y]
+    apart = AutoRegressor(**QUICK, copies="apart").fit(*twice)
+    assert "200 of 200 rows stand more than once" in apart.summary_
+    with pytest.raises(ValueError, match="copies"):
+        AutoRegressor(**QUICK, copies="twice").fit(X, y)
+
+
+def test_copies_of_two_groups_are_not_one_row():
+    X, y, _ = independent(60)
+    twice = Table(
+        np.vstack([X, X]),
+        np.r_[y, y],
+        None,
+        np.arange(120),
+        dependence=Dependence(np.arange(120) // 2),
+    )
+    assert copies.once(twice, "together") is twice
+    same = Dependence(np.tile(np.arange(60), 2))
+    told = copies.once(replace(twice, dependence=same), "together")
+    assert_array_equal(told.rows, np.arange(60))
+    assert copies.once(replace(twice, dependence=same), "auto").first is None
 
 
 def test_equal_columns_with_different_targets_are_no_copies_of_a_table():

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from mvenet import load, persistence
+from mvenet.workflow import _fitting as fitting
 from mvenet.workflow import evaluate, fit_table
 from mvenet.workflow._belonging import Belonging
 from mvenet.workflow._evaluation import remarks
@@ -161,3 +162,18 @@ def test_numbers_order_rows_as_dates_do():
     assert Belonging.of(FRAME, "score", None, "visit", None).dated
     found = fitted(numbers, time="visit", horizon=25.0)
     assert found.promise == "the next 25 of visit"
+
+
+def test_copies_are_held_out_together_or_apart():
+    rows = np.arange(60)
+    X, y = pl.DataFrame({"a": np.tile(rows, 2) % 50}), np.tile(rows, 2) * 1.0
+    numbers = fitting._copied(X, y, "auto")
+    train, test = fitting._split(120, 0.25, 0, numbers)
+    assert len(test) == 30
+    assert not set(y[train]) & set(y[test])
+    assert fitting._copied(X, y, "apart") is None
+    assert fitting._copied(X[:65], y[:65], "auto") is None
+    assert fitting._copied(X[:65], y[:65], "together") is not None
+    assert fitting._copied(X[:60], y[:60], "together") is None
+    with pytest.raises(ValueError, match="copies='together' is for a search"):
+        fitted(copies="together")

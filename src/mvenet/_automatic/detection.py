@@ -1,7 +1,8 @@
 """Rows that belong together though nobody said so: what rows left out and a cheap model tell.
 
-Two tests. Errors of rows left out that stand next to each other in some order must not resemble
-each other: their rank correlation is zero if rows are independent. And it must not matter whether
+Two tests. Errors of rows left out that stand next to each other in some order, or at a fixed
+distance (a panel has a period), must not resemble each other: their rank correlation is zero if
+rows are independent. And it must not matter whether
 rows are left out at random or together (runs of neighbours, all rows with one value): trees err as
 much either way. Errors can look independent although a model has learned its groups by heart, and
 the second test sees that; the first sees what trees cannot learn. Both ask for an effect that
@@ -20,16 +21,20 @@ from sklearn.model_selection import GroupKFold, KFold
 from sklearn.tree import ExtraTreeRegressor
 
 from mvenet._automatic.constants import (
+    DRIFT,
+    DRIFT_COVERS,
     FEWEST_LABELS,
     FEWEST_ROWS_TESTED,
     FEWEST_VALUES,
     LEAK,
+    MOST_APART,
     MOST_COLUMNS_TESTED,
     MOST_ROWS_TESTED,
     NEIGHBOURS_ALIKE,
     NEW_VALUE_WORSE,
     RUNS,
     SIGNIFICANT,
+    SIGNIFICANT_OF_MANY,
     TESTED_TREES,
     WORSE,
 )
@@ -44,9 +49,10 @@ class Finding:
 
     Attributes
     ----------
-    kind : {"order", "values", "counter", "leak"}
-        Neighbours in an order; rows with equal values of a column; a column that counts the rows
-        while the target runs in its order; a column that gives the target away.
+    kind : {"order", "drift", "values", "counter", "leak"}
+        Neighbours in an order; columns that drift along the table, so that later rows are beyond
+        all others; rows with equal values of a column; a column that counts the rows while the
+        target runs in its order; a column that gives the target away.
     column : int or None
         Number of the column; None is the order of the table.
     strength : float
@@ -55,12 +61,15 @@ class Finding:
     covered : float or None
         Share of rows that intervals which hold nine of ten rows left out at random would cover, if
         what belongs together is left out together.
+    apart : int
+        How many rows neighbours in an order are apart.
     """
 
     kind: str
     column: int | None
     strength: float
     covered: float | None = None
+    apart: int = 1
 
     def sentence(self, names: Sequence[str] | None = None) -> str:
         """In words, with the argument that mends it."""
@@ -82,10 +91,18 @@ class Finding:
                 f"{self.strength:.1f} times as large for a value that is new, and 90 % intervals"
                 f"{least} of such rows. If new rows are to be of new ones, fit with groups."
             )
+        if self.kind == "drift":
+            return (
+                f"{column[:1].upper()}{column[1:]} drifts along the table (rank correlation with "
+                f"the row's number {self.strength:.2f}): 90 % intervals{least} of rows after the "
+                "last. If the table is in the order of time and new rows are later, fit with time; "
+                "if new rows are scattered among these, all is well."
+            )
         order = f"in the order of {column}" if column else "in the table"
+        where = "next to each other" if self.apart == 1 else f"{self.apart} apart"
         covered = f", and 90 % intervals{least} of rows without known neighbours" if least else ""
         return (
-            f"Rows next to each other {order} are alike: errors depend on those of their "
+            f"Rows {where} {order} are alike: errors depend on those of their "
             f"neighbours{covered}. If rows belong to groups (patients, machines), fit with groups; "
             "if they follow each other in time, fit with time; if new rows are scattered among "
             "these, all is well."
@@ -113,6 +130,8 @@ def findings(
         if finding is not None:
             noticed.append(finding)
             break  # one is enough: a table in the order of a clock has two
+    if refit and not any(finding.kind == "order" for finding in noticed):
+        noticed += _drifts(X, y, seed)
     if refit:
         for column in _like_identifiers(X, y, residual, skipped):
             compared = _Compared.of(X, y, _of_values(X[:, column]), seed)
@@ -137,16 +156,15 @@ def of_labels(X: Array, y: Array, labels: Rows, seed: int) -> tuple[float, float
 def _of_order(
     X: Array, y: Array, residual: Array, column: int | None, refit: bool, seed: int
 ) -> Finding | None:
-    ranks = rankdata(residual)
-    alike = float(np.corrcoef(ranks[:-1], ranks[1:])[0, 1])
-    depends = alike > max(NEIGHBOURS_ALIKE, SIGNIFICANT / np.sqrt(len(y)))
+    alike, apart = _alike(residual)
+    depends = apart > 0
     if not refit:
-        return Finding("order", column, alike) if depends else None
+        return Finding("order", column, alike, apart=apart) if depends else None
     some = some_runs(len(y), MOST_ROWS_TESTED)
     runs = np.arange(len(some)) * RUNS // len(some)
     compared = _Compared.of(X[some], y[some], runs, seed)
     if depends:
-        return Finding("order", column, alike, min(compared.covered, 0.9))
+        return Finding("order", column, alike, min(compared.covered, 0.9), apart)
     if not compared.alarming:
         return None
     for other in range(X.shape[1]):  # a table in the order of a column has runs for that reason
@@ -157,6 +175,50 @@ def _of_order(
             if not compared.worse_than(X[some], y[some], along, seed):
                 return None
     return Finding("order", column, alike, compared.covered)
+
+
+def _alike(residual: Array) -> tuple[float, int]:
+    """Rank correlation of errors so many rows apart: the shortest distance at which it matters.
+
+    Zero rows if no distance has more than chance explains.
+    """
+    ranks = rankdata(residual)
+    ranks = (ranks - ranks.mean()) / ranks.std()
+    n = len(ranks)
+    each = [float(np.mean(ranks[:-k] * ranks[k:])) for k in range(1, min(MOST_APART, n // 8) + 1)]
+    if each[0] > max(NEIGHBOURS_ALIKE, SIGNIFICANT / np.sqrt(n)):
+        return each[0], 1
+    enough = max(NEIGHBOURS_ALIKE, SIGNIFICANT_OF_MANY / np.sqrt(n))
+    distance = next((k for k, alike in enumerate(each, 1) if alike > enough), 0)
+    return each[max(distance - 1, 0)], distance
+
+
+def _drifts(X: Array, y: Array, seed: int) -> list[Finding]:
+    """The column that drifts most along the table, if that matters to rows after the last.
+
+    A column by which the table is sorted does not drift: it never turns back. If there is one, or
+    if it is the target, the others follow it, and nothing is known of time; but a clock may be one.
+    """
+    n, number = len(y), np.arange(len(y))
+    sorted_by = [c for c in range(X.shape[1]) if np.ptp(X[:, c]) > 0 and _never_turns(X[:, c])]
+    if _never_turns(y) or not all(_is_a_clock(X[:, c]) for c in sorted_by):
+        return []
+    along = {c: _rank_correlation(X[:, c], number) for c in range(X.shape[1]) if c not in sorted_by}
+    most = max(along, key=lambda c: abs(along[c]), default=None)
+    if most is None or abs(along[most]) <= DRIFT:
+        return []
+    some = some_runs(n, MOST_ROWS_TESTED)
+    X, y, later = X[some], y[some], np.arange(3 * len(some) // 4, len(some))
+    apart = KFold(5, shuffle=True, random_state=seed % 2**32).split(X)
+    usual = np.quantile(_errors(X, y, list(apart), seed), 0.9)
+    beyond = _errors(X, y, [(np.arange(later[0]), later)], seed)[later]
+    covered = float(np.mean(beyond <= usual))
+    return [Finding("drift", most, along[most], covered)] if covered < DRIFT_COVERS else []
+
+
+def _never_turns(x: Array) -> bool:
+    steps = np.diff(x)
+    return bool((steps >= 0).all() or (steps <= 0).all())
 
 
 @dataclass(frozen=True)

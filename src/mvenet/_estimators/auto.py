@@ -53,6 +53,11 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
     cv : int, splitter, iterable or None, default=None
         Folds. A number means that many shuffled ones, with ``groups`` of whole groups; None is 8, 5
         from 2,000 rows or if rows belong together, and 3 from 100,000.
+    copies : {"auto", "together", "apart"}, default="auto"
+        What exact copies of rows are: "together" the same row once more, as in a table that was
+        joined to itself (each is taken once, and weighs what its copies weigh on average), "apart"
+        observations of their own, as rows to come will have twins, too. "auto" takes them together
+        if more than a third of the rows stand more than once. ``summary_`` counts them.
     n_jobs : int or None, default=None
         Threads; None takes all that are free. The result does not depend on it.
     random_state : int, RandomState, Generator or None, default=None
@@ -113,6 +118,7 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
     cv: Any = setting("cv_object", default=None, kw_only=False)
     bounds: Any = setting("array-like", None, default=None)
     scoring: str = setting(choice("log", "crps"), default="log")
+    copies: str = setting(choice("auto", "together", "apart"), default="auto")
 
     def _plan(self, table: Table) -> SearchPlan:
         n, entropy = len(table.rows), fleet.seed_entropy(self.random_state)

@@ -210,8 +210,8 @@ def described(
         tables.append(check_table(estimator, X, y, sample_weight, belonging))
     # The same for all, and one object, so that they can share networks.
     table = tables[0]
-    if table.dependence is None and all(e._leaves_rows_out() for e in estimators):
-        table = copies.once(table)
+    if all(e._leaves_rows_out() for e in estimators):
+        table = copies.once(table, getattr(estimators[0], "copies", "auto"))
     return table, [estimator._plan(table) for estimator in estimators]
 
 
@@ -255,7 +255,8 @@ def fit_together(
             estimator.summary_ += f"\n{table.dependence.sentence()}"
         if table.first is not None:
             copies.spread(estimator, table)
-            warned.append(DependenceWarning(copies.sentence(table)))
+            if getattr(estimator, "copies", "auto") == "auto":
+                warned.append(DependenceWarning(copies.sentence(table)))
         _keep_facts(estimator, table)
         model = getattr(estimator, "model_", None)
         if isinstance(model, Ensemble):

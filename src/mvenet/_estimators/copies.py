@@ -18,25 +18,24 @@ Rows = NDArray[np.int64]
 
 def first_equal(table: Table) -> Rows:
     """For each row that counts the first that is equal in all columns and in y, often itself."""
-    return _first(table, [table.y])
+    tied = table.dependence
+    also = () if tied is None else (part for part in (tied.groups, tied.time) if part is not None)
+    return _first(table, [table.y, *also])
 
 
-def once(table: Table) -> Table:
-    """The table with each row once, if it mostly consists of copies; else the table itself.
+def once(table: Table, choice: str = "auto") -> Table:
+    """The table with each row once, if that is chosen, or if it mostly consists of copies.
 
     A table that was joined to itself does. Rows of few columns with few values are equal by chance:
     there, equal columns come with different targets, too. The weight of a row is then the average
-    of its copies'.
+    of its copies'. Else it is the table itself.
     """
-    rows, n = table.rows, len(table.rows)
-    if n < FEWEST_ROWS_TESTED:
+    rows = table.rows
+    if choice == "apart" or (choice == "auto" and table.dependence is not None):
         return table
     first = first_equal(table)
-    twice = standing_twice(first)
     kept = np.unique(first)
-    if twice <= STAND_TWICE * n or len(kept) < FEWEST_DIFFERENT:
-        return table
-    if len(kept) > 1.05 * len(np.unique(_first(table))):
+    if len(kept) == len(rows) or (choice == "auto" and not _joined_to_itself(table, first, kept)):
         return table
     of = np.arange(len(table.y))
     of[rows] = first
@@ -45,6 +44,14 @@ def once(table: Table) -> Table:
         total = np.bincount(first, weights=weight[rows], minlength=len(of))
         weight = total / np.maximum(np.bincount(first, minlength=len(of)), 1)
     return replace(table, rows=kept, weight=weight, first=of)
+
+
+def _joined_to_itself(table: Table, first: Rows, kept: Rows) -> bool:
+    """Whether copies are so many that no chance explains them."""
+    n = len(table.rows)
+    if n < FEWEST_ROWS_TESTED or standing_twice(first) <= STAND_TWICE * n:
+        return False
+    return len(kept) >= FEWEST_DIFFERENT and len(kept) <= 1.05 * len(np.unique(_first(table)))
 
 
 def standing_twice(first: Rows) -> int:
@@ -59,19 +66,21 @@ def sentence(table: Table) -> str:
     copies = int(np.sum(table.first != np.arange(len(table.first))))
     return (
         f"{copies:,} of {len(table.first):,} rows are exact copies of others: each row is taken "
-        "once, since one that is left out must not be trained on. If copies are observations of "
-        "their own, give groups to say what belongs together."
+        "once, since one that is left out must not be trained on; copies='apart' takes them for "
+        "observations of their own."
     )
 
 
 def counted(table: Table) -> str:
     """A line on rows that stand more than once and stay apart; empty if there are none."""
-    twice = 0 if table.first is not None else standing_twice(first_equal(table))
+    if table.first is not None:
+        return f"\n{sentence(table)}"
+    twice = standing_twice(first_equal(table))
     if not twice:
         return ""
     return (
         f"\n{twice:,} of {len(table.rows):,} rows stand more than once; rows to come are taken to "
-        "have twins as often."
+        "have twins as often (copies='together' takes each row once)."
     )
 
 

@@ -76,6 +76,10 @@ def _end(text: str) -> float | None:
         "--holdout", type=click.FloatRange(0, 0.9), default=0.2,
         help="Share of the rows kept to check the model by.",
     ),
+    option(
+        "--copies", type=click.Choice(("auto", "together", "apart")), default="auto",
+        help="Whether exact copies of rows are one row or several.",
+    ),
     GROUP,
     TIME,
     HORIZON,
@@ -98,6 +102,7 @@ def fit(
     effort: str | None,
     bounds: tuple[str, str] | None,
     holdout: float,
+    copies: str,
     group: str | None,
     time: str | None,
     horizon: float | None,
@@ -132,7 +137,7 @@ def fit(
         fitted = workflow.fit_table(
             frame, target, search=search, members=members, calibrate=calibrate,
             target=SCALES[log], effort=effort, bounds=known, holdout=holdout, seed=seed,
-            group=group, time=time, horizon=horizon, unit=unit,
+            group=group, time=time, horizon=horizon, copies=copies, unit=unit,
             verbose=printing.verbosity(silent),
             columns=None if silent else lambda encoder: printing.print_columns(
                 encoder, data.name, target, rows, len(frame) - rows

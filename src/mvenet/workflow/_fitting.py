@@ -18,6 +18,7 @@ from sklearn.model_selection import train_test_split
 
 from mvenet import metrics
 from mvenet._automatic import detection
+from mvenet._automatic.constants import STAND_TWICE
 from mvenet._columns.cells import split_target, texts
 from mvenet._columns.settled import Settled
 from mvenet._estimators.auto import AutoRegressor
@@ -102,6 +103,7 @@ def fit_table(
     group: str | None = None,
     time: str | None = None,
     horizon: float | None = None,
+    copies: str = "auto",
     unit: str = "",
 ) -> FittedTable:
     """Fit a model to a table.
@@ -145,6 +147,9 @@ def fit_table(
         holds for later rows of new groups, and rows that folds leave out serve to check.
     horizon : float or None
         Length of that stretch, in units of the column (days, if it holds dates).
+    copies : {"auto", "together", "apart"}
+        What exact copies of rows are, as in :class:`mvenet.AutoRegressor`. Together, none is held
+        out while another is trained on.
     unit : str
         Of the column to predict, such as "€", for reports and the model's card.
 
@@ -156,13 +161,15 @@ def fit_table(
     X, y, rows = split_target(frame, column)
     tied = Belonging.of(X, column, group, time, horizon)
     X = tied.inputs(X)
-    train, test = (tied.split(holdout, seed) if holdout else None) or _split(len(y), holdout, seed)
+    train, test = (tied.split(holdout, seed) if holdout else None) or _split(
+        len(y), holdout, seed, _copied(X, y, copies)
+    )
     given = tied.given(train)
     table = Settled.of(X, rows)
     if target == "log":
         _refuse_log(y, column)
     common = {"random_state": seed, "verbose": verbose, "target": target}
-    networks = _estimator(search, members, effort, bounds, len(train), common)
+    networks = _estimator(search, members, effort, bounds, len(train), common, copies)
     estimator = CalibratedRegressor(networks) if calibrate else networks
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -219,8 +226,26 @@ def fit_table(
     )
 
 
-def _split(n: int, holdout: float, seed: int | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows to train on, and rows held out."""
+def _copied(X: pl.DataFrame, y: Array, choice: str) -> NDArray[Any] | None:
+    """A number for each row, the same for copies; None if they are observations of their own."""
+    if choice == "apart":
+        return None
+    _, numbers, counts = np.unique(
+        X.with_columns(pl.Series(" y", y)).hash_rows().to_numpy(),
+        return_inverse=True,
+        return_counts=True,
+    )
+    many = counts[counts > 1].sum() > STAND_TWICE * len(y)
+    return numbers.ravel() if many or (choice == "together" and len(counts) < len(y)) else None
+
+
+def _split(
+    n: int, holdout: float, seed: int | None, copied: NDArray[Any] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows to train on, and rows held out; rows of one number are on the same side."""
+    if copied is not None:
+        train, test = _split(int(copied.max()) + 1, holdout, seed)
+        return np.flatnonzero(np.isin(copied, train)), np.flatnonzero(np.isin(copied, test))
     rows = np.arange(n)
     if not holdout:
         return rows, rows[:0]
@@ -337,6 +362,7 @@ def _estimator(
     bounds: tuple[float | None, float | None] | None,
     n: int,
     common: dict[str, Any],
+    copies: str = "auto",
 ) -> AutoRegressor | MVERegressor:
     """The estimator to fit; a setting that only the other one has is refused."""
     if not search:
@@ -344,6 +370,8 @@ def _estimator(
             raise ValueError(f"effort={effort!r} is for a search: drop it, or use search=True.")
         if bounds is not None:
             raise ValueError("bounds are for a search: drop them, or use search=True.")
+        if copies == "together":
+            raise ValueError("copies='together' is for a search: drop it, or use search=True.")
         return MVERegressor(n_members=1 if members is None else members, **common)
     if members is not None:
         raise ValueError(
@@ -352,7 +380,7 @@ def _estimator(
         )
     if n < 4:
         raise ValueError(f"{n} rows are too few for a search: use more rows, or search=False.")
-    found = AutoRegressor(**common, bounds=bounds)
+    found = AutoRegressor(**common, bounds=bounds, copies=copies)
     return found if effort is None else found.set_params(effort=effort)
 
 
