@@ -77,6 +77,7 @@ def test_the_numbers_are_those_of_the_estimator(name: str, tmp_path: Path) -> No
     for asked in ((), ([0.5, 0.9], [0.1])):
         expected = _serving.predictions(model, new.drop("price"), *asked)
         assert _serving.predictions(plain, new.drop("price"), *asked).equals(expected)
+    new = new.with_columns(pl.lit("Bonn").alias("town"))  # a new level is no number to predict with
     mean, std = model[-1].predict(model[0].transform(new), return_std=True)
     told = _serving.predictions(plain, new, [0.9])
     np.testing.assert_allclose(told["mean"], mean, rtol=1e-12)

@@ -37,6 +37,7 @@ from mvenet._models.means import MeanOfNoise, NetworkMean
 from mvenet._models.noise import Noise
 from mvenet._models.piecewise import Piecewise
 from mvenet._models.seen import Range
+from mvenet._models.unknown import donors_of
 from mvenet._training import fleet
 from mvenet._training.plan import Fitting, Request, Stop
 
@@ -253,6 +254,7 @@ def composed(
         unit,
         np.inf if held_out.log else seen.y_high - seen.y_low or np.inf,
         **_shaped(free, candidates, means, again, held_out.log),
+        donors=donors_of(table.source[table.rows], table.y[table.rows]),
     )
 
 

@@ -116,21 +116,45 @@ class Encoding:
         """
         return self.with_unseen(X, rows)[0]
 
-    def with_unseen(self, X: Any, rows: NDArray[Any] | None = None) -> tuple[Array, list[str]]:
+    def marked(self, X: Any, rows: NDArray[Any] | None = None) -> Array:
+        """The same with NaN where a cell is not known: a gap that the fit had none of, a new level.
+
+        For a model that knows what to do about it.
+        """
+        return self.with_unseen(X, rows, mark=True)[0]
+
+    def with_unseen(
+        self, X: Any, rows: NDArray[Any] | None = None, mark: bool = False
+    ) -> tuple[Array, list[str]]:
         """The same, and a sentence for each category with levels that the fit did not see."""
         table = self._complete(X)
         numbers = self._numbers(table, np.arange(len(table)) if rows is None else rows)
-        coded, told = [], []
+        coded, told, unknown = [], [], self._gaps(numbers) if mark else {}
         for name, levels in self.levels_.items():
             texts = columns.texts(table[name])
             coded.append(levels.encode(texts))
-            new = texts.filter(pl.Series(levels.unseen(texts)))
+            unseen = levels.unseen(texts)
+            new = texts.filter(pl.Series(unseen))
+            if mark:
+                empty = np.zeros(len(texts), dtype=bool)
+                if "" not in levels.names:
+                    empty = texts.is_null().to_numpy()
+                unknown[name] = unseen | empty
             if len(new):
                 told.append(
                     f"{len(new):,} row(s) have a level of {name!r} that no row of the fit had, "
                     f"such as {new[0][:30]!r}: taken as an unknown one."
                 )
-        return self._together(numbers, [*self._cycles(numbers), *coded]), told
+        made, places = self._together(numbers, [*self._cycles(numbers), *coded]), self.places()
+        for name, cells in unknown.items():
+            made[np.flatnonzero(cells)[:, None], places[name]] = np.nan
+        return made, told
+
+    def _gaps(self, numbers: Array) -> dict[str, NDArray[np.bool_]]:
+        """Columns with gaps that no further column tells of, and where they are."""
+        told, gaps = set(self._filled()[1].tolist()), np.isnan(numbers)
+        names = enumerate(self.named(*NUMERIC))
+        return {name: gaps[:, i] for i, name in names if i not in told and gaps[:, i].any()}
 
     def tidy(self, X: Any) -> pl.DataFrame:
         """The columns that are used, each as what it was taken for.

@@ -375,7 +375,8 @@ class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEst
             return frames.encoded(self, X)
         table = checked(self, X, reset=False)
         gaps = has_gaps(table, getattr(self, "feature_names_in_", None))
-        return self.encoder_.transform(table, gaps)  # type: ignore[no-any-return]
+        mark = self._knows_unknown()
+        return self.encoder_.transform(table, gaps, mark)  # type: ignore[no-any-return]
 
 
 def _given(member: Any, X: Any) -> Any:

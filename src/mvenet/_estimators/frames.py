@@ -117,7 +117,7 @@ def encoded(estimator: Any, X: Any) -> Array:
         return estimator.encoder_.transform(X.table, X.rows)  # type: ignore[no-any-return]
     frame = X if is_frame(X) else _named(estimator, X)
     numbers: Array
-    numbers, unseen = estimator.encoder_.with_unseen(frame)
+    numbers, unseen = estimator.encoder_.with_unseen(frame, mark=estimator._knows_unknown())
     if not len(numbers):
         raise ValueError(
             f"Found array with 0 sample(s) (shape={frame.shape}) while a minimum of 1 is required "

@@ -5,6 +5,9 @@ predictive distribution is a mixture of normals: each noise brings a mean (the b
 its networks learned both together) and a standard deviation for each row, which enters with several
 multiples, so that tails may be heavier than a normal's.
 
+A row with cells that are not known (NaN) is predicted with those of training rows like it, and
+wider by how they differ (:mod:`mvenet._models.unknown`).
+
 Away from the training rows it is careful. The columns are bounded before any network sees them.
 What lies outside the range of the training rows gets a wider distribution (:mod:`mvenet._models
 .seen`). The mean never leaves the range of y by more than once its length, and no component is
@@ -42,6 +45,7 @@ from mvenet._models.noise import Noise
 from mvenet._models.piecewise import Piecewise
 from mvenet._models.seen import Range
 from mvenet._models.sums import average, variance
+from mvenet._models.unknown import averaged, check_donors, completed
 from mvenet.distributions import LogNormalMixture, NormalMixture, WithAtoms
 
 Array = NDArray[np.float64]
@@ -69,6 +73,7 @@ class Composite:
     narrowest: float = 0.0  # half the resolution of y
     free: FreeShape | None = None
     atoms: Atoms | None = None
+    donors: Array | None = None  # rows to take unknown cells from; none in models of older files
 
     def __post_init__(self) -> None:
         self.check(len(self.range.x_low))
@@ -158,6 +163,8 @@ class Composite:
             check_part(self.free, FreeShape, columns, len(self.weights))
         if self.atoms is not None:
             check_part(self.atoms, Atoms)
+        if self.donors is not None:
+            check_donors(self.donors, n_columns)
         check_array(self.shares, (len(self.means),), "shares", least=0.0)
         for mean in self.means:
             require(hasattr(type(mean), "evaluate"), "something else stands in the place of a mean")
@@ -172,6 +179,8 @@ class Composite:
 
         Of shape (c, n), the weights of shape (c,) if they are the same for all rows; and (n,).
         """
+        if self.donors is not None and (odd := np.isnan(X).any(axis=1)).any():
+            return self._with_unknown(X, odd, threads)
         inputs = _Inputs(self, X, threads)
         each = np.zeros((1, len(X)))  # with networks, a line for each of them
         for share, part in zip(self.shares, self.means, strict=True):
@@ -193,6 +202,24 @@ class Composite:
             means[at:] = np.clip(values, *self.limits)
             stds[at:] = np.clip(np.hypot(some, np.sqrt(added)), narrowest, self.widest)
         return means, stds, weights, disagreement + added
+
+    def _with_unknown(
+        self, X: NDArray[Any], odd: NDArray[np.bool_], threads: int
+    ) -> tuple[Array, Array, Array, Array]:
+        """The same where cells of some rows are not known: NaN."""
+        assert self.donors is not None
+        several, drawn = completed(np.asarray(X[odd], dtype=np.float64), self.donors)
+        made = averaged(*self._components(several, threads), drawn)
+        if odd.all():
+            return made
+        others = self._components(np.ascontiguousarray(X[~odd]), threads)
+        order = np.argsort(np.concatenate([np.flatnonzero(odd), np.flatnonzero(~odd)]))
+
+        def both(part: int) -> Array:
+            return np.concatenate([made[part], others[part]], axis=-1)[..., order]
+
+        weights = made[2] if made[2].ndim == 1 else both(2)
+        return both(0), both(1), weights, both(3)
 
     def _in_parts(self, fill: Callable[[slice, int], None], n: int, threads: int) -> None:
         """Fill in all of n rows, some at a time; with many, each thread rows of its own.

@@ -17,7 +17,7 @@ from mvenet._models.conformal_ends import (
     normals_of,
     quantile_by_share,
 )
-from mvenet._models.predictor import Encoded, PredictsDistribution, is_estimator
+from mvenet._models.predictor import Encoded, Predictor, PredictsDistribution, is_estimator
 from mvenet._models.strata import Strata, labels_of, ratios_of
 from mvenet._utils.finite import has_gaps
 from mvenet.distributions import (
@@ -280,12 +280,18 @@ class Conformal(PredictsDistribution):
             X = Encoded(self._read(X))
         return [predictive_distribution(member, X) for member in self.members_]
 
+    def _knows_unknown(self) -> bool:
+        """Whether all members know what to do about a cell that is not known."""
+        return all(isinstance(m, Predictor) and m._knows_unknown() for m in self.members_)
+
     def _read(self, X: Any) -> NDArray[Any]:
         """Rows as the numbers that the members take."""
+        mark = self._knows_unknown()
         if self._takes_frames():
-            return self.encoder_.transform(X)  # type: ignore[no-any-return]
+            read = self.encoder_.marked if mark else self.encoder_.transform
+            return read(X)  # type: ignore[no-any-return]
         table = np.asarray(X, dtype=np.float64)
-        return self.encoder_.transform(table, has_gaps(table))  # type: ignore[no-any-return]
+        return self.encoder_.transform(table, has_gaps(table), mark)  # type: ignore[no-any-return]
 
 
 def _of_one_shape(weights: Sequence[Array], n: int) -> list[Array]:

@@ -55,13 +55,19 @@ class Numbers:
         """How many columns a model reads."""
         return int(np.isfinite(self.median).sum()) + len(self.told)
 
-    def transform(self, table: NDArray[Any], gaps: bool) -> NDArray[Any]:
-        """The table without gaps, and the columns that say where they were."""
+    def transform(self, table: NDArray[Any], gaps: bool, mark: bool = False) -> NDArray[Any]:
+        """The table without gaps, and the columns that say where they were.
+
+        With ``mark``, a gap in a column whose gaps were too rare to be told stays: NaN.
+        """
         kept = np.isfinite(self.median)
         if not gaps and kept.all() and not len(self.told):
             return table
         holes = np.isnan(table)
-        filled = np.where(holes, self.median.astype(table.dtype), table)[:, kept]
+        filled = np.where(holes, self.median.astype(table.dtype), table)
+        if mark:
+            filled[holes & ~np.isin(np.arange(len(kept)), self.told)] = np.nan
+        filled = filled[:, kept]
         return np.column_stack([filled, holes[:, self.told].astype(table.dtype)])
 
     def places(self) -> list[list[int]]:

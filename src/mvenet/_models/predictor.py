@@ -267,7 +267,8 @@ class Predictor(PredictsDistribution):
         if isinstance(X, Encoded):
             return X.numbers
         if self._takes_frames():
-            numbers: NDArray[Any] = self.encoder_.transform(X)
+            read = self.encoder_.marked if self._knows_unknown() else self.encoder_.transform
+            numbers: NDArray[Any] = read(X)
             return numbers
         table = np.asarray(X, dtype=np.float64)
         if table.ndim != 2 or table.shape[1] != self.n_features_in_:
@@ -280,7 +281,12 @@ class Predictor(PredictsDistribution):
         if encoder is None:
             check_finite(table, names)
             return table
-        return encoder.transform(table, has_gaps(table, names))  # type: ignore[no-any-return]
+        gaps, mark = has_gaps(table, names), self._knows_unknown()
+        return encoder.transform(table, gaps, mark)  # type: ignore[no-any-return]
+
+    def _knows_unknown(self) -> bool:
+        """Whether the model knows what to do about a cell that is not known."""
+        return getattr(self.model_, "donors", None) is not None
 
     @property
     def _n_read(self) -> int:

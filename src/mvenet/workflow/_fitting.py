@@ -176,7 +176,7 @@ def fit_table(
         probe = clone(networks)
         planned, plans = described([probe], table[train], y[train], belonging=Given(**given))
         encoder, encoded = probe.encoder_, planned.source
-        fresh = encoder.transform(X[test], rows[test])  # what it refuses need not wait
+        encoder.transform(X[test], rows[test])  # what it refuses need not wait
         if columns is not None:
             columns(encoder)
         if expect is not None:
@@ -197,7 +197,7 @@ def fit_table(
         notes += _identifiers(encoder, X[train], encoded, y[train])
     evaluation = None
     if len(test):
-        evaluation = stop.finish(lambda: evaluated(known(estimator), fresh, y[test], rows[test]))
+        evaluation = stop.finish(lambda: _checked(estimator, X[test], y[test], rows[test]))
     elif len(getattr(fitted, "oof_mean_", ())) == len(train):  # else it is of a fold's member
         left = np.flatnonzero(np.isfinite(fitted.oof_mean_))
         places = train[left]
@@ -237,6 +237,11 @@ def _copied(X: pl.DataFrame, y: Array, choice: str) -> NDArray[Any] | None:
     )
     many = counts[counts > 1].sum() > STAND_TWICE * len(y)
     return numbers.ravel() if many or (choice == "together" and len(counts) < len(y)) else None
+
+
+def _checked(estimator: Any, X: pl.DataFrame, y: Array, rows: NDArray[Any]) -> Evaluation:
+    table = known(estimator)
+    return evaluated(table, table.encoded(X, rows), y, rows)
 
 
 def _split(

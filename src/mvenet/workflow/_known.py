@@ -47,7 +47,9 @@ class TableModel:
 
     def encoded(self, frame: Any, rows: NDArray[Any] | None = None) -> Array:
         """Rows of a frame as numbers; ``rows`` are their numbers in a file, for errors."""
-        return self.encoder.transform(frame, rows)
+        knows = getattr(self.estimator, "_knows_unknown", None)
+        read = self.encoder.marked if knows is not None and knows() else self.encoder.transform
+        return read(frame, rows)
 
     def distribution(self, numbers: Array) -> Distribution:
         """What is predicted for rows that are encoded."""
