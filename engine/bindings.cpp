@@ -522,13 +522,31 @@ nb::object quantiles(const Square<double>& means, const Square<double>& stds,
 }
 
 nb::object probabilities(const Square<double>& means, const Square<double>& stds,
-                         const Square<double>& weights, const Vector<double>& places) {
+                         const Square<double>& weights, const Square<double>& places, double sign) {
     const Mixtures mixtures = mixtures_of(means, stds, weights);
+    const bool by_row = places.shape(1) != 1;
+    if (by_row && places.shape(1) != means.shape(1))
+        throw std::invalid_argument("places must be the same for all rows, or one for each row");
     const Kernels& kernels = chosen();
     Owned<double> found({places.shape(0), means.shape(1)});
     {
         const nb::gil_scoped_release unlocked;
-        kernels.probabilities(mixtures, places.data(), std::int64_t(places.shape(0)), found.data());
+        kernels.probabilities(mixtures, places.data(), std::int64_t(places.shape(0)), by_row, sign,
+                              found.data());
+    }
+    return found.release();
+}
+
+nb::object crps(const Square<double>& means, const Square<double>& stds,
+                const Square<double>& weights, const Vector<double>& y) {
+    const Mixtures mixtures = mixtures_of(means, stds, weights);
+    if (y.shape(0) != means.shape(1))
+        throw std::invalid_argument("y must have one outcome for each row");
+    const Kernels& kernels = chosen();
+    Owned<double> found({y.shape(0)});
+    {
+        const nb::gil_scoped_release unlocked;
+        kernels.crps(mixtures, y.data(), found.data());
     }
     return found.release();
 }
@@ -604,7 +622,10 @@ NB_MODULE(_engine, m) {
     m.def("quantiles", &quantiles, nb::kw_only(), "means"_a, "stds"_a, "weights"_a, "mass"_a,
           "sign"_a, "probit"_a, "Quantiles of mixtures of normals.");
     m.def("probabilities", &probabilities, nb::kw_only(), "means"_a, "stds"_a, "weights"_a,
-          "places"_a, "Probability below each of the places, of mixtures of normals.");
+          "places"_a, "sign"_a,
+          "Probability below each of the places, or above, of mixtures of normals.");
+    m.def("crps", &crps, nb::kw_only(), "means"_a, "stds"_a, "weights"_a, "y"_a,
+          "Continuous ranked probability scores of mixtures of normals.");
     m.def("count_lines", &lines, "text"_a,
           "Lines of a text, the last one with or without its end.");
     m.def("side_by_side", &side_by_side, "left"_a, "right"_a, "separator"_a,

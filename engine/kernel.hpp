@@ -200,7 +200,9 @@ struct Kernels {
     // where the probability below (sign 1) or above (sign -1) is `mass`, a normal's at `probit`
     void (*quantiles)(const Mixtures&, double mass, double sign, double probit, double* out);
     // the probability below each of the places, [place][row]
-    void (*probabilities)(const Mixtures&, const double* places, std::int64_t count, double* out);
+    void (*probabilities)(const Mixtures&, const double* places, std::int64_t count, bool by_row,
+                          double sign, double* out);
+    void (*crps)(const Mixtures&, const double* y, double* out);
 };
 
 const Kernels& kernels_baseline();

@@ -14,7 +14,8 @@ const Kernels& kernels_avx512() {
          avx512::predict<double>},
         avx512::predict_process,
         avx512::quantiles,
-        avx512::probabilities};
+        avx512::probabilities,
+        avx512::crps};
     return kernels;
 }
 

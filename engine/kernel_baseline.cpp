@@ -19,7 +19,8 @@ const Kernels& kernels_baseline() {
                                       baseline::standardise<double>, baseline::predict<double>},
                                      baseline::predict_process,
                                      baseline::quantiles,
-                                     baseline::probabilities};
+                                     baseline::probabilities,
+                                     baseline::crps};
     return kernels;
 }
 

@@ -1,4 +1,4 @@
-// Quantiles and probabilities of mixtures of normals, a mixture for each row; rows are lanes.
+// Quantiles, probabilities and scores of mixtures of normals: a mixture for each row, a row a lane.
 #pragma once
 
 #include "arena.hpp"
@@ -122,21 +122,48 @@ public:
         return x;
     }
 
-    // Probability below x.
-    Vec<double> below(double x) const {
+    // Probability below x, or above it with a negative sign; small ones keep their digits.
+    Vec<double> tail(Vec<double> x, double sign) const {
         Vec<double> total{};
         for (std::int64_t k = 0; k < all_.members; ++k) {
             Vec<double> own, density;
-            standard_normal(near_enough((x - mean(k)) / std(k)), own, density);
+            standard_normal(near_enough(sign * (x - mean(k)) / std(k)), own, density);
             total += weight(k) * own;
         }
         return total;
+    }
+
+    // Continuous ranked probability score at y: E|Y - y| - E|Y - Y'| / 2.
+    Vec<double> crps(Vec<double> y) const {
+        using V = Vec<double>;
+        constexpr double of_one = 0.56418958354775628695;  // half of E|N(0, 2)|
+        V score{};
+        for (std::int64_t k = 0; k < all_.members; ++k) {
+            V between{};  // the member and those before it
+            for (std::int64_t j = 0; j < k; ++j) {
+                const V wide = larger<double>(std(j), std(k));
+                const V share = smaller<double>(std(j), std(k)) / wide;  // no square overflows
+                const V both = wide * square_root<double>(1.0 + share * share);
+                between += weight(j) * mean_absolute(mean(k) - mean(j), both);
+            }
+            const V own = mean_absolute(y - mean(k), std(k)) - weight(k) * std(k) * of_one;
+            score += weight(k) * (own - between);
+        }
+        return score;
     }
 
 private:
     Vec<double> mean(std::int64_t k) const { return load<double>(means_ + k * lanes<double>); }
     Vec<double> std(std::int64_t k) const { return load<double>(stds_ + k * lanes<double>); }
     Vec<double> weight(std::int64_t k) const { return load<double>(weights_ + k * lanes<double>); }
+
+    // E|N(m, s²)|
+    static Vec<double> mean_absolute(Vec<double> m, Vec<double> s) {
+        const Vec<double> far = absolute(m), z = near_enough(far / s);
+        Vec<double> beyond, density;
+        standard_normal(-z, beyond, density);
+        return far * (1.0 - 2.0 * beyond) + 2.0 * s * density;
+    }
 
     // Nothing is left beyond 40 standard deviations, and nothing overflows before.
     static Vec<double> near_enough(Vec<double> z) {
@@ -199,18 +226,35 @@ static void quantiles(const Mixtures& all, double mass, double sign, double prob
     }
 }
 
-// Probability below each of the places, [place][row].
+// Probability below each of the places, [place][row], or above them with a negative sign. Places
+// are the same for all rows, or by row: [place][row].
 static void probabilities(const Mixtures& all, const double* places, std::int64_t count,
-                          double* out) {
+                          bool by_row, double sign, double* out) {
     Arena arena;
     Mixture mixture(all, arena);
     for (std::int64_t row = 0; row < all.rows; row += lanes<double>) {
         mixture.read(row);
         for (std::int64_t j = 0; j < count; ++j) {
-            const Vec<double> below = mixture.below(places[j]);
+            Vec<double> x = splat<double>(by_row ? 0.0 : places[j]);
+            for (int i = 0; by_row && i < lanes<double> && row + i < all.rows; ++i)
+                x[i] = places[j * all.rows + row + i];
+            const Vec<double> found = mixture.tail(x, sign);
             for (int i = 0; i < lanes<double> && row + i < all.rows; ++i)
-                out[j * all.rows + row + i] = below[i];
+                out[j * all.rows + row + i] = found[i];
         }
+    }
+}
+
+// Continuous ranked probability score of each row's outcome.
+static void crps(const Mixtures& all, const double* y, double* out) {
+    Arena arena;
+    Mixture mixture(all, arena);
+    for (std::int64_t row = 0; row < all.rows; row += lanes<double>) {
+        mixture.read(row);
+        Vec<double> x{};
+        for (int i = 0; i < lanes<double> && row + i < all.rows; ++i) x[i] = y[row + i];
+        const Vec<double> score = mixture.crps(x);
+        for (int i = 0; i < lanes<double> && row + i < all.rows; ++i) out[row + i] = score[i];
     }
 }
 

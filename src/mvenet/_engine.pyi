@@ -105,6 +105,14 @@ def probabilities(
     stds: NDArray[np.float64],
     weights: NDArray[np.float64],
     places: NDArray[np.float64],
+    sign: float,
+) -> NDArray[np.float64]: ...
+def crps(
+    *,
+    means: NDArray[np.float64],
+    stds: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    y: NDArray[np.float64],
 ) -> NDArray[np.float64]: ...
 def count_lines(text: bytes) -> int: ...
 def side_by_side(left: bytes, right: bytes, separator: str) -> bytes: ...

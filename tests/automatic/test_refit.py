@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
 from mvenet import AutoRegressor
@@ -43,6 +44,7 @@ def test_what_the_model_knows_more_than_the_folds_networks_is_measured():
     assert nothing.factor(4) == 1.0
 
 
+@pytest.mark.slow
 def test_intervals_of_a_table_without_noise_are_not_too_wide():
     x, y = smooth(500, 0)
     new, new_y = smooth(4_000, 1)

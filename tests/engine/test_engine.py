@@ -7,6 +7,8 @@ import itertools
 import numpy as np
 import pytest
 import reference as ref
+from numpy.testing import assert_allclose
+from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
@@ -416,8 +418,29 @@ def test_quantiles_of_every_instruction_set_agree_with_scipy(simd, q):
     for j in range(11):
         assert found([j], by_row[:, [j]].copy()) == each[j]
     below = _engine.probabilities(
-        means=means, stds=stds, weights=by_row, places=np.array([0.3, each[5]])
+        means=means, stds=stds, weights=by_row, places=np.array([[0.3], [each[5]]]), sign=1.0
     )
     expected = (by_row * norm.cdf((0.3 - means) / stds)).sum(axis=0)
     assert np.abs(below[0] - expected).max() < 1e-14
     assert abs(below[1, 5] - q) < 1e-12
+
+
+def test_scores_and_tails_of_every_instruction_set_agree_with_scipy(simd):
+    rng = np.random.default_rng(1)
+    means, stds = rng.normal(size=(5, 7)), np.exp(rng.normal(size=(5, 7)))
+    weights, y = rng.dirichlet(np.ones(5), 7).T.copy(), 2 * rng.normal(size=7)
+    members = {"means": means, "stds": stds, "weights": weights}
+    score = _engine.crps(**members, y=y)
+    for j in range(7):
+        for sign in (1.0, -1.0):
+            place = y[j] - 9.0 * sign
+            expected = weights[:, j] @ norm.cdf(sign * (place - means[:, j]) / stds[:, j])
+            found = _engine.probabilities(**members, places=np.full((1, 7), place), sign=sign)
+            assert_allclose(found[0, j], expected, rtol=1e-12)
+
+        def square(x, sign, j=j):
+            return (weights[:, j] @ norm.cdf(sign * (x - means[:, j]) / stds[:, j])) ** 2
+
+        below, above = (quad(square, *ends, args=(sign,), epsabs=1e-13, epsrel=1e-12, limit=300)[0]
+                        for *ends, sign in ((-80, y[j], 1), (y[j], 80, -1)))  # fmt: skip
+        assert_allclose(score[j], below + above, rtol=1e-9)

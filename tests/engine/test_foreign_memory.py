@@ -239,4 +239,10 @@ def test_quantiles_of_mixtures_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="for each member"):
         _engine.quantiles(**members | {"weights": np.full((2, 2), 0.5)}, **level)
     with pytest.raises(ValueError, match="for each member"):
-        _engine.probabilities(**members | {"means": np.zeros((2, 4))}, places=np.zeros(1))
+        _engine.probabilities(
+            **members | {"means": np.zeros((2, 4))}, places=np.zeros((1, 1)), sign=1.0
+        )
+    with pytest.raises(ValueError, match="one for each row"):
+        _engine.probabilities(**members, places=np.zeros((1, 2)), sign=1.0)
+    with pytest.raises(ValueError, match="one outcome for each row"):
+        _engine.crps(**members, y=np.zeros(2))

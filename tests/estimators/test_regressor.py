@@ -646,7 +646,11 @@ def test_columns_of_very_different_scale_and_offset():
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
 @pytest.mark.parametrize(
-    ("estimator", "n"), [(MVERegressor, 5000), (partial(MVERegressorCV, cv=5), 500)]
+    ("estimator", "n"),
+    [
+        (MVERegressor, 5000),
+        pytest.param(partial(MVERegressorCV, cv=5), 500, marks=pytest.mark.slow),
+    ],
 )
 def test_the_default_finds_noise_that_grows_on_both_sides(estimator, n, seed):
     # Std 0.1 in the middle, 0.3 at both ends. With few rows the default penalties of MVERegressor
@@ -718,7 +722,7 @@ def test_epistemic_grows_in_a_gap_and_aleatoric_with_the_noise():
     rng = np.random.default_rng(0)
     x = np.r_[rng.uniform(-3, -1, 200), rng.uniform(1, 3, 200)]
     y = np.sin(2 * x) + np.where(x > 0, 0.4, 0.05) * rng.standard_normal(400)
-    model = MVERegressor(n_members=10, reg_mean=1e-4, reg_var=1e-2, random_state=0)
+    model = MVERegressor(n_members=5, reg_mean=1e-4, reg_var=1e-2, random_state=0)
     dist = model.fit(x[:, None], y).predict_dist([[-2.0], [0.0], [2.0]])
     quiet, gap, noisy = range(3)
     assert dist.epistemic[gap] > 2 * max(dist.epistemic[quiet], dist.epistemic[noisy])
@@ -730,14 +734,14 @@ def test_epistemic_grows_in_a_gap_and_aleatoric_with_the_noise():
 def test_epistemic_shrinks_with_more_rows_and_aleatoric_does_not():
     rng = np.random.default_rng(1)
     parts = {}
-    for n in (50, 3000):
+    for n in (50, 1500):
         X = rng.uniform(-1, 1, (n, 2))
         y = X[:, 0] * X[:, 1] + 0.2 * rng.standard_normal(n)
-        model = MVERegressor(n_members=8, reg_mean=1e-3, reg_var=1e-1, random_state=0).fit(X, y)
+        model = MVERegressor(n_members=4, reg_mean=1e-3, reg_var=1e-1, random_state=0).fit(X, y)
         dist = model.predict_dist(rng.uniform(-0.8, 0.8, (200, 2)))
         parts[n] = dist.aleatoric.mean(), dist.epistemic.mean()
-    assert parts[3000][1] < 0.5 * parts[50][1]
-    assert parts[3000][0] == pytest.approx(0.04, rel=0.15)
+    assert parts[1500][1] < 0.5 * parts[50][1]
+    assert parts[1500][0] == pytest.approx(0.04, rel=0.15)
 
 
 # --- large tables --------------------------------------------------------------------------------

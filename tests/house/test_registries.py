@@ -23,6 +23,8 @@ from mvenet.onnx import _composite, _graph, _shape
 from mvenet.persistence._names import PARTS, located
 from mvenet.report import _embedded
 
+pytestmark = pytest.mark.usefixtures("short")
+
 CHOICES = {
     "activation": ACTIVATIONS,
     "objective": fleet.OBJECTIVES,
@@ -109,7 +111,7 @@ def means():
 
 def samplers():
     """The classes that can name values for a free shape."""
-    return classes_with("named")
+    return classes_with("draws")
 
 
 def test_every_mean_is_known_to_files():

@@ -18,6 +18,8 @@ from mvenet._automatic.constants import MOST_ROWS_OF_A_PROCESS
 from mvenet._models.checks import MalformedError
 from mvenet._models.gaussian_process import Process
 
+pytestmark = pytest.mark.usefixtures("short")
+
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (180, 3))
 Y = 5 + np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.05 * RNG.normal(size=180)

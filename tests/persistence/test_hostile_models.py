@@ -33,6 +33,8 @@ pl = pytest.importorskip("polars")
 skops_io = pytest.importorskip("skops.io")
 from mvenet.table import TableEncoder  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("short")
+
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))

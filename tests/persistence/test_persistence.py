@@ -64,6 +64,8 @@ from mvenet.persistence import info, load, load_to_predict, save
 from mvenet.persistence._former import renew
 from mvenet.persistence._names import FIELDS, HOMES, TODAY
 
+pytestmark = pytest.mark.usefixtures("short")
+
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FIXTURE = FIXTURES / "model_v1.mve"
 EXPECTED = FIXTURE.with_suffix(".json")

@@ -23,6 +23,8 @@ from mvenet.distributions import Normal  # noqa: E402
 from mvenet.report import _findings as findings  # noqa: E402
 from mvenet.workflow import evaluate_predictions, fit_table  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("short")
+
 SCRIPT = "<script>alert(1)</script>"
 NASTY = '"><img src=x onerror=alert(2)>'
 LONG = "average_of_all_that_was_measured_" * 8

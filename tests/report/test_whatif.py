@@ -25,6 +25,8 @@ from mvenet.report import _embedded  # noqa: E402
 from mvenet.report import _whatif as whatif  # noqa: E402
 from mvenet.table import TableEncoder  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("short")
+
 FIXTURES = Path(__file__).parents[1] / "fixtures/format-2"
 NASTY = "</script><script>alert(1)</script>"
 
@@ -84,17 +86,25 @@ SHAPED = ("two modes", "zeros", "grid", "log grid")
 KINDS = ("networks", "pieces", "cross-fit", "automatic", "calibrated", "other", *SHAPED)
 
 
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    """Models and their reports, by the kind of model."""
-    folder, made = tmp_path_factory.mktemp("pages"), {}
-    for kind in KINDS:
+class Pages(dict):
+    """Models, their tables and reports, by the kind of model, made when first needed."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __missing__(self, kind):
         model, frame = fitted(kind)
         evaluation = workflow.evaluate(model, frame)
         page = report.render(model, evaluation, source="houses.csv", frame=frame, unit="€")
-        (folder / f"{kind}.html").write_text(page, encoding="utf-8")
-        made[kind] = (model, frame, folder / f"{kind}.html")
-    return made
+        path = self.folder / f"{kind}.html"
+        path.write_text(page, encoding="utf-8")
+        self[kind] = (model, frame, path)
+        return self[kind]
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    return Pages(tmp_path_factory.mktemp("pages"))
 
 
 ROWS = [

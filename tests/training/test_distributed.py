@@ -14,6 +14,7 @@ import joblib
 import numpy as np
 import pytest
 from processes import small_disk
+from shorter import short_trainings
 from sklearn.model_selection import cross_val_score
 
 from mvenet import AutoRegressor, MVERegressor, MVERegressorCV, compare_strategies
@@ -103,6 +104,7 @@ def test_a_worker_killed_in_the_middle_costs_its_units_only(client):
 
 
 @pytest.mark.parametrize("automatic", [False, True])
+@short_trainings()
 def test_folds_of_a_comparison_run_side_by_side(client, automatic, monkeypatch):
     small = {"hidden_mean": (4,), "hidden_var": (), "random_state": 0}
     plain = MVERegressor(**small, reg_mean=1e-3, epochs=5, warmup_epochs=5)

@@ -15,6 +15,8 @@ from mvenet._training import fleet
 from mvenet._training.plan import Plan, Request, Round, Table, drive, estimate, planned_steps
 from mvenet.comparison import plan_comparison
 
+pytestmark = pytest.mark.usefixtures("short")
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
 Y = X[:, 0] + np.exp(0.3 * X[:, 1]) * RNG.normal(size=40)

@@ -14,6 +14,8 @@ from mvenet.workflow import evaluate, fit_table
 from mvenet.workflow._belonging import Belonging
 from mvenet.workflow._evaluation import remarks
 
+pytestmark = pytest.mark.usefixtures("short")
+
 RNG = np.random.default_rng(0)
 K, M = 24, 6
 NUMBERS = np.repeat(np.arange(K), M)

@@ -24,6 +24,8 @@ from mvenet.table import TableEncoder  # noqa: E402
 from mvenet.workflow import _known, _serving  # noqa: E402
 from mvenet.workflow._evaluation import evaluate  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("short")
+
 QUICK: dict[str, Any] = {"epochs": 3, "warmup_epochs": 3, "random_state": 0}
 ESTIMATORS = {
     "networks": MVERegressor(strategy="warmup", n_members=2, **QUICK),

@@ -29,6 +29,8 @@ from mvenet.workflow import (  # noqa: E402
     predictions,
 )
 
+pytestmark = pytest.mark.usefixtures("short")
+
 QUICK = {"epochs": 5, "warmup_epochs": 5}
 
 

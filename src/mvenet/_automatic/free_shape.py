@@ -83,7 +83,7 @@ class Found:
     ----------
     atoms : Atoms or None
     widths : tuple of ndarray, or None
-        Of normals around the values of each candidate that names some, then around each of the
+        Of normals around the values of each candidate that samples some, then around each of the
         constants, then around the residuals; None if the shape is not free.
     ends, weights : ndarray, or None
         As of :class:`~mvenet._models.free_shape.FreeShape`.
@@ -115,10 +115,10 @@ class Found:
         return float(self.weights[:, -count:].sum(axis=1).mean())
 
     def shape(self, fitted: Sequence[Callable[[], Any]]) -> FreeShape | None:
-        """The free shape of a model, from the candidates that name values, fitted to all rows."""
+        """The free shape of a model, from the candidates that sample values, fitted to all rows."""
         if self.widths is None or self.ends is None or self.weights is None:
             return None
-        named: list[Callable[[], Sampler]] = [partial(_named, model) for model in fitted]
+        named: list[Callable[[], Sampler]] = [partial(_sampler, model) for model in fitted]
         named += [partial(Constant, values) for values in self.constants]
         *around_values, around_residuals = self.widths
         kept = [
@@ -133,8 +133,8 @@ class Found:
         return replace(shape, residuals=Residuals(self.residuals, around_residuals[:, 0].copy()))
 
 
-def _named(fitted: Callable[[], Any]) -> Sampler:
-    """What names values, of a model that is fitted to all rows."""
+def _sampler(fitted: Callable[[], Any]) -> Sampler:
+    """What samples values, of a model that is fitted to all rows."""
     model = fitted()
     if isinstance(model, Forest):
         return TreeValues(model.thinned(TREE_VALUES))
@@ -259,7 +259,8 @@ class _Components:
             means=self.means,
             stds=self.stds,
             weights=self.weights(np.ones((1, 1))),
-            places=places,
+            places=places[:, None],
+            sign=1.0,
         )
         return found
 
@@ -267,13 +268,13 @@ class _Components:
 def fit(
     held_out: OutOfFold,
     noises: Sequence[Candidate],
-    naming: Sequence[Candidate],
+    sampling: Sequence[Candidate],
     entropy: Any,
     factor: float = 1.0,
     scoring: str = "log",
     bounds: Bounds = (None, None),
 ) -> Found:
-    """Find atoms and free shapes, from the noises of a mixture and candidates that name values.
+    """Find atoms and free shapes, from the noises of a mixture and candidates that sample values.
 
     ``factor`` is the typical error that is expected of the noises' means once they are trained on
     all rows, as a share of that out of fold.
@@ -290,7 +291,7 @@ def fit(
     atoms = _worth(atoms_of(y, cell), partial(_Scored, held_out, alone, y, few, some), noises)
     constants = _Constants.of(entries, atoms, 0.0 if held_out.log else 0.5 * cell, held_out.log)
     atoms = bounded(atoms, bounds, cell)
-    widths = (*(_widths(entries, constants.least) for _ in naming), *constants.widths)
+    widths = (*(_widths(entries, constants.least) for _ in sampling), *constants.widths)
     widths = (*widths, RESIDUAL_WIDTHS[:, None])
     location, scale = alone.moments(_start(noises, alone.groups))
     levels = (np.arange(RESIDUAL_VALUES) + 0.5) / RESIDUAL_VALUES
@@ -298,7 +299,7 @@ def fit(
     residuals = np.clip(residuals, -MOST_DEVIATIONS, MOST_DEVIATIONS)
 
     def parts_of(rows: NDArray[np.int64], widths: Sequence[Array]) -> _Components:
-        values = [c.values[:, rows] for c in naming if c.values is not None]
+        values = [c.values[:, rows] for c in sampling if c.values is not None]
         values += [np.repeat(v[:, None], len(rows), axis=1) for v in constants.values]
         own = _Components.of(noises, rows).around(values, widths[:-1])
         location, scale = own.moments(_start(noises, own.groups))
@@ -310,7 +311,7 @@ def fit(
     scored = _Scored(held_out, parts, y, few, some, atoms)
     densities = _densities(parts, y, atoms, cell, held_out.log)
     mixed = _Mixed(_Rows(held_out, few), densities, parts.expected(held_out.log) - y)
-    bins = _Bins.of(_signal(naming, rows))
+    bins = _Bins.of(_signal(sampling, rows))
     scored_bins = _Bins(bins.ends, bins.number[some])
     part = _parts(held_out, rng)[few]
 
@@ -322,7 +323,7 @@ def fit(
         return np.stack([bins.weights(mixed.fit, used, _prior(start)), by_crps])
 
     step = None
-    if naming:  # the weights of each part of the rows are made by the other parts: (2, groups, n)
+    if sampling:  # the weights of each part of the rows are made by the other parts: (2, groups, n)
         other = np.stack([weights_of(part != number) for number in range(PARTS)])
         other = np.moveaxis(other[part, :, bins.number], 0, -1)
         # Where values have a probability, a right one matters more than the mean.
@@ -334,22 +335,22 @@ def fit(
     if step is None or not any(len(some) for some in widths):
         none = tuple(some[:0] for some in widths)
         predicted = _predicted(
-            held_out, partial(parts_of, widths=none), start[None], None, naming, atoms
+            held_out, partial(parts_of, widths=none), start[None], None, sampling, atoms
         )
         return Found(atoms, None, None, None, (), residuals, predicted, resolution_)
     predicted = _predicted(
-        held_out, partial(parts_of, widths=widths), chosen, bins.ends, naming, atoms
+        held_out, partial(parts_of, widths=widths), chosen, bins.ends, sampling, atoms
     )
     return Found(
         atoms, widths, bins.ends, chosen, constants.values, residuals, predicted, resolution_
     )
 
 
-def _signal(naming: Sequence[Candidate], rows: NDArray[np.int64]) -> Array:
-    """How far the values of the first candidate that names some disagree, row by row."""
-    if not naming or naming[0].values is None:
+def _signal(sampling: Sequence[Candidate], rows: NDArray[np.int64]) -> Array:
+    """How far the values of the first candidate that samples some disagree, row by row."""
+    if not sampling or sampling[0].values is None:
         return np.zeros(len(rows))
-    return spread(naming[0].values[:, rows])
+    return spread(sampling[0].values[:, rows])
 
 
 def _parts(held_out: OutOfFold, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -651,7 +652,7 @@ def _predicted(
     parts_of: Callable[[NDArray[np.int64]], _Components],
     weights: Array,
     ends: Array | None,
-    naming: Sequence[Candidate],
+    sampling: Sequence[Candidate],
     atoms: Atoms | None,
 ) -> Prediction:
     """What the mixture predicts out of fold, some rows at a time; weights are (bins, groups)."""
@@ -660,7 +661,7 @@ def _predicted(
         rows = held_out.rows[at : at + ROWS_AT_ONCE]
         bins = np.zeros(len(rows), dtype=np.int64)
         if ends is not None:
-            bins = np.searchsorted(ends, _signal(naming, rows), side="right")
+            bins = np.searchsorted(ends, _signal(sampling, rows), side="right")
         parts = parts_of(rows)
         own = parts.weights(weights[bins, : parts.groups].T)
         smooth: NormalMixture | LogNormalMixture

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PairScore:
     """Mean score of the rows that each fold left out, and the factor used for it."""
 
     fold_scores: Array
@@ -52,11 +52,11 @@ class LeftOut:
             for fold, X in enumerate(self.X)
         ]
 
-    def score(self, groups: list[Networks], scale: bool, scoring: str) -> Verdict:
+    def score(self, groups: list[Networks], scale: bool, scoring: str) -> PairScore:
         """Scores of groups of networks, one a fold in each, after the best factor if asked."""
         predicted = self.predict(groups)
         factor = best_factor(predicted, self.y, self.weight) if scale else 1.0
-        return Verdict(_fold_scores(predicted, self.y, self.weight, factor, scoring), factor)
+        return PairScore(_fold_scores(predicted, self.y, self.weight, factor, scoring), factor)
 
     def moments(self, groups: list[Networks], factor: float, n: int) -> tuple[Array, Array, Array]:
         """Mean, standard deviation and probability below y, for each of n rows.

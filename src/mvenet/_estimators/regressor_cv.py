@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 from mvenet._estimators.base import NetworkRegressor
 from mvenet._estimators.folds import Folds, fold_numbers, folds_of_table, usual_number
 from mvenet._estimators.parameters import PENALTY, at_least, choice, setting, with_settings
-from mvenet._estimators.penalty_search import LeftOut, Verdict
+from mvenet._estimators.penalty_search import LeftOut, PairScore
 from mvenet._models.ensemble import Ensemble
 from mvenet._models.networks import join
 from mvenet._training import fleet
@@ -165,11 +165,11 @@ n_iter_no_change, n_jobs, random_state, verbose
         pairs, k = plan.pairs, len(plan.folds)
         (searched,) = yield plan.rounds[0].requests
         left_out = LeftOut(table.source, table.y, table.weight, plan.folds)
-        verdicts = self._verdicts(searched, left_out, len(pairs))
-        best = _strongest_of_the_best([v.score for v in verdicts])
+        of_pairs = self._scored(searched, left_out, len(pairs))
+        best = _strongest_of_the_best([pair.score for pair in of_pairs])
         kept = searched[best * k : (best + 1) * k]
         groups = [kept.networks]
-        scale = verdicts[best].scale
+        scale = of_pairs[best].scale
         steps = searched.steps
         warned: list[Warning] = []
         stopped = None
@@ -190,7 +190,7 @@ n_iter_no_change, n_jobs, random_state, verbose
                 kept, warned = self._without_diverged(added[n_extra * k :])
             else:
                 warned = self._lost(n_extra - len(whole), self.n_members)
-        self._set_results(pairs, verdicts, best)
+        self._set_results(pairs, of_pairs, best)
         n = len(table.y)
         self.oof_mean_, self.oof_std_, below = left_out.moments(groups, scale, n)
         self.oof_pit_ = np.column_stack([below, below])
@@ -219,23 +219,23 @@ n_iter_no_change, n_jobs, random_state, verbose
         """
         return 0 if self.final == "refit" and not self.scale else self.n_members - 1
 
-    def _verdicts(self, searched: fleet.Fleet, left_out: LeftOut, n_pairs: int) -> list[Verdict]:
-        """One verdict for each pair; a pair with a network that diverged scores -inf."""
+    def _scored(self, searched: fleet.Fleet, left_out: LeftOut, n_pairs: int) -> list[PairScore]:
+        """The score of each pair; a pair with a network that diverged scores -inf."""
         k = len(left_out.rows)
-        verdicts = []
+        of_pairs = []
         for i in range(n_pairs):
             part = slice(i * k, (i + 1) * k)
             if searched.diverged[part].any():
-                verdicts.append(Verdict(np.full(k, -np.inf), 1.0))
+                of_pairs.append(PairScore(np.full(k, -np.inf), 1.0))
             else:
                 networks = [searched.networks[part]]
-                verdicts.append(left_out.score(networks, self.scale, self.scoring))
-        if not np.isfinite([v.score for v in verdicts]).any():
+                of_pairs.append(left_out.score(networks, self.scale, self.scoring))
+        if not np.isfinite([pair.score for pair in of_pairs]).any():
             raise fleet.DivergedError(
                 f"All {n_pairs} penalty pairs diverged: lower learning_rate (now "
                 f"{self.learning_rate}) or clip_value (now {self.clip_value})."
             )
-        return verdicts
+        return of_pairs
 
     def _pairs(self) -> list[Pair]:
         """Pairs to try, the weakest penalties first."""
@@ -252,10 +252,10 @@ n_iter_no_change, n_jobs, random_state, verbose
             )
         return both
 
-    def _set_results(self, pairs: list[Pair], verdicts: list[Verdict], best: int) -> None:
+    def _set_results(self, pairs: list[Pair], of_pairs: list[PairScore], best: int) -> None:
         """Set the attributes of the search, as GridSearchCV does."""
-        scores = np.array([v.fold_scores for v in verdicts])
-        mean = np.array([v.score for v in verdicts])
+        scores = np.array([pair.fold_scores for pair in of_pairs])
+        mean = np.array([pair.score for pair in of_pairs])
         columns: dict[str, Any] = {
             "param_reg_mean": np.ma.masked_array([p[0] for p in pairs]),
             "param_reg_var": np.ma.masked_array([p[1] for p in pairs]),
@@ -266,7 +266,7 @@ n_iter_no_change, n_jobs, random_state, verbose
             columns["std_test_score"] = np.where(np.isfinite(mean), scores.std(axis=1), np.nan)
         columns["mean_test_score"] = mean
         columns["rank_test_score"] = rankdata(-mean, method="min").astype(np.int32)
-        columns["scale"] = np.array([v.scale for v in verdicts])
+        columns["scale"] = np.array([pair.scale for pair in of_pairs])
         self.cv_results_ = columns
         self.best_index_ = best
         self.best_reg_mean_, self.best_reg_var_ = pairs[best]

@@ -48,7 +48,7 @@ class TreeValues:
     def __len__(self) -> int:
         return len(self.forest.starts) - 1
 
-    def named(self, inputs: Inputs) -> Array:
+    def draws(self, inputs: Inputs) -> Array:
         """The values for each row, of shape (k, n)."""
         return self.forest.values(inputs.clipped, inputs.threads)
 
@@ -68,7 +68,7 @@ class Constant:
     def __len__(self) -> int:
         return len(self.values)
 
-    def named(self, inputs: Inputs) -> Array:
+    def draws(self, inputs: Inputs) -> Array:
         """The values for each row, of shape (k, n)."""
         return np.repeat(self.values[:, None], len(inputs.plain), axis=1)
 
@@ -89,7 +89,7 @@ class GivenQuantiles:
     def __len__(self) -> int:
         return GIVEN_QUANTILES
 
-    def named(self, inputs: Inputs) -> Array:
+    def draws(self, inputs: Inputs) -> Array:
         """The values for each row, of shape (k, n)."""
         return self.regressor.quantiles(inputs.clipped)
 
@@ -171,7 +171,7 @@ class FreeShape:
 
         ``location`` and ``scale`` are mean and standard deviation of the noises' mixture, (n,).
         """
-        values = [sampler.named(inputs) for sampler in self.samplers]
+        values = [sampler.draws(inputs) for sampler in self.samplers]
         shares = self.weights[self.bin_of(values[0])].T
         means, widths, each = list[Array](), list[Array](), list[int]()
         for several, some in zip(values, self.widths, strict=True):

@@ -85,7 +85,7 @@ class Sampler(Protocol):
     def __len__(self) -> int:
         """How many values it gives."""
 
-    def named(self, inputs: Inputs) -> Array:
+    def draws(self, inputs: Inputs) -> Array:
         """The values for each row, of shape (k, n)."""
 
     def check(self, columns: Columns) -> None:

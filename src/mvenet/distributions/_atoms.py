@@ -108,7 +108,7 @@ class WithAtoms(Distribution):
     @property
     def masses(self) -> FloatArray:
         """Probability of each atom, of shape (k, n)."""
-        low, high = (self.smooth._below(np.ascontiguousarray(end)) for end in self.cells.T)
+        low, high = (self.smooth._tails(np.ascontiguousarray(end)[:, None]) for end in self.cells.T)
         return np.maximum(high - low, 0.0)
 
     @property
@@ -249,10 +249,10 @@ class WithAtoms(Distribution):
         middle = np.clip(y, from_, to)
         for begin, end, sign in ((middle, from_, 1.0), (middle, to, -1.0)):
             for near, far in itertools.pairwise(_PANELS):
-                for node, share in zip(_NODES, _SHARES, strict=True):
-                    x = begin + (end - begin) * (near + (far - near) * 0.5 * (node + 1.0))
-                    width = 0.5 * (far - near) * np.abs(end - begin) * share
-                    total += width * np.square(self.smooth._tail(x, sign))
+                places = near + (far - near) * 0.5 * (_NODES + 1.0)
+                x = begin + (end - begin) * places[:, None]
+                squares = np.square(self.smooth._tails(x, sign))
+                total += 0.5 * (far - near) * np.abs(end - begin) * (_SHARES @ squares)
         return total
 
 

@@ -120,8 +120,8 @@ class LogNormalMixture(Members):
     def _tail(self, y: FloatArray, sign: float) -> FloatArray:
         return self.logs._tail(_log(y), sign)
 
-    def _below(self, places: FloatArray) -> FloatArray:
-        return self.logs._below(_log(places))
+    def _tails(self, places: FloatArray, sign: float = 1.0) -> FloatArray:
+        return self.logs._tails(_log(places), sign)
 
     def _partial(
         self, low: float, high: float, origin: FloatArray

@@ -29,8 +29,11 @@ class Members(Distribution):
         """The part of the members' mean variance that is known not to be noise."""
 
     @abstractmethod
-    def _below(self, places: FloatArray) -> FloatArray:
-        """Probability below each of k places, of shape (k, n)."""
+    def _tails(self, places: FloatArray, sign: float = 1.0) -> FloatArray:
+        """Probability below each of k places, (k, n), or above them with a negative sign.
+
+        The places are of shape (k, 1), the same for all rows, or (k, n).
+        """
 
     @abstractmethod
     def _partial(

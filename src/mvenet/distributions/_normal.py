@@ -29,7 +29,7 @@ from mvenet.distributions._checks import (
     real,
 )
 from mvenet.distributions._members import Members
-from mvenet.distributions._special import erf, ndtr
+from mvenet.distributions._special import ndtr
 
 _SQRT_2PI = math.sqrt(2.0 * math.pi)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -93,15 +93,12 @@ class _Normals(Members):
 
         With ``A(m, s²) = E|N(m, s²)| = m (2Φ(m/s) - 1) + 2 s φ(m/s)``.
         """
-        score = np.zeros(len(self))
-        members = [m for m in zip(self.weights, self.means, self.stds, strict=True) if m[0].any()]
-        for i, (weight, mean, std) in enumerate(members):
-            score += weight * _mean_absolute(y - mean, std)
-            score -= weight**2 * std / math.sqrt(math.pi)
-            for weight_j, mean_j, std_j in members[:i]:
-                distance = _mean_absolute(mean - mean_j, np.hypot(std, std_j))
-                score -= weight * weight_j * distance
-        return score
+        return _engine.crps(
+            means=self.means,
+            stds=self.stds,
+            weights=self.weights.reshape(len(self.weights), -1),
+            y=np.ascontiguousarray(y),
+        )
 
     def _drawn(self, rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
         draws = rng.standard_normal(shape)
@@ -117,12 +114,13 @@ class _Normals(Members):
         draws += self.means[member, rows]
         return draws
 
-    def _below(self, places: FloatArray) -> FloatArray:
+    def _tails(self, places: FloatArray, sign: float = 1.0) -> FloatArray:
         return _engine.probabilities(
             means=self.means,
             stds=self.stds,
             weights=self.weights.reshape(len(self.weights), -1),
             places=places,
+            sign=sign,
         )
 
     def _partial(
@@ -289,14 +287,6 @@ def modes(log_weights: FloatArray, means: FloatArray, stds: FloatArray) -> Float
         if (np.abs(step) <= 1e-9 * stds.min(axis=0)).all():
             break
     return x
-
-
-def _mean_absolute(mean: FloatArray, std: FloatArray) -> FloatArray:
-    """``A(m, s²) = E|N(m, s²)|``, written so that m/s may overflow."""
-    with np.errstate(over="ignore"):
-        z = mean / std
-        absolute: FloatArray = mean * erf(z / math.sqrt(2.0))
-        return absolute + 2.0 * std * np.exp(-0.5 * z**2) / _SQRT_2PI
 
 
 def normal_or_mixture(
