@@ -275,13 +275,23 @@ def test_what_knows_one_target_only_says_so(model, tmp_path):
         explain.importance(model, X, Y[:, 0])
     with pytest.raises(ValueError, match=several):
         metrics.crps(Y[:, 0], model.predict_dist(X))
-    with pytest.raises(ValueError, match=several):
-        report.render(model, None)
     with pytest.raises(TypeError, match=several):
         onnx.export(model, tmp_path / "model.onnx")
     with pytest.raises(ValueError, match="y has 2 columns"):
         CalibratedRegressor(quick()).fit(X, Y)
     assert explain.importance(model.estimators_[0], X[:20], Y[:20, 0], n_repeats=1) is not None
+
+
+def test_a_report_of_several_targets(model, tmp_path):
+    place = tmp_path / "out.html"
+    model.report(place, X[:40], Y[:40], unit=["m", "s"])
+    page = place.read_text("utf-8")
+    assert page.count("<article id=") == 2 and "\N{NO-BREAK SPACE}s</td>" in page
+    assert "Do their errors go together?" in report.render(model, None)
+    with pytest.raises(ValueError, match="y has shape"):
+        model.report(place, X[:40], Y[:40, 0])
+    with pytest.raises(ValueError, match="unit has 3 values for 2 targets"):
+        model.report(place, X[:40], Y[:40], unit=["m", "s", "kg"])
 
 
 def test_an_error_says_in_which_target():

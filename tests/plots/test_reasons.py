@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from mvenet import MVERegressor, Normal
+from mvenet.distributions import Joint
 from mvenet.explain import importance, narrowing, outside, partial_dependence, similar
 from mvenet.plots import (
     DependenceDisplay,
@@ -19,6 +20,7 @@ from mvenet.plots import (
     NarrowingDisplay,
     OutsideDisplay,
     SimilarDisplay,
+    TargetsDisplay,
 )
 
 
@@ -118,3 +120,29 @@ def test_without_matplotlib(monkeypatch):
     with pytest.raises(ImportError, match='plots need matplotlib: pip install "mvenet'):
         DependenceDisplay.from_estimator(MODEL, X, "a")
     assert partial_dependence(MODEL, X, "a").column == "a"
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_errors_of_targets_beside_each_other(k):
+    tied = np.full((k, k), 0.5) + 0.5 * np.eye(k)
+    dist = Joint([Normal(np.zeros(50), np.full(50, 2.0))] * k, tied)
+    Y = dist.sample(1, random_state=0)[0]
+    display = TargetsDisplay.from_predictions(Y, dist)
+    np.testing.assert_allclose(display.scores, Y / 2, rtol=1e-9)
+    if k == 2:
+        x, y = display.ax_.get_lines()[2].get_data()  # where nine in ten should be
+        np.testing.assert_allclose((x**2 - x * y + y**2) / 0.75, -2 * np.log(0.1), rtol=1e-9)
+    else:
+        shown = np.asarray(display.dots_.get_array())
+        np.testing.assert_allclose(shown[0, 2], 0.5)
+        np.testing.assert_allclose(shown[2, 0], np.corrcoef(Y.T)[2, 0], rtol=1e-9)
+
+
+def test_targets_whose_errors_go_together_here_and_apart_there():
+    each = np.array([[[1, r], [r, 1]] for r in (0.8, 0.8, -0.8, 0.0)])
+    dist = Joint([Normal(np.zeros(4), np.ones(4))] * 2, each)
+    display = TargetsDisplay.from_predictions(np.ones((4, 2)), dist)
+    dots = [line for line in display.ax_.get_lines() if line.get_marker() == "o"]
+    assert [len(line.get_xdata()) for line in dots] == [2, 1, 1]
+    with pytest.raises(ValueError, match="of several targets"):
+        TargetsDisplay.from_predictions(np.ones(4), Normal(np.zeros(4), np.ones(4)))

@@ -283,7 +283,8 @@ def test_a_large_model_is_rounded_and_the_page_says_by_how_much(browser, pages, 
 def test_the_stand_in_says_how_far_it_is(pages):
     model, _, path = pages["other"]
     page = path.read_text(encoding="utf-8")
-    assert "Small networks stand in for the model" in page
+    shown = page[page.index("What if?</h2>") :]
+    assert shown.index("Not the model itself") < shown.index("Turn a knob")  # in plain sight
     tidy = model[0].tidy(table())
     data = whatif.payload(model, tidy, tidy.columns, {})
     assert 0 < data["stand_in"]["mean"] < 0.1 and 0 < data["stand_in"]["ends"] < 0.2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -368,11 +368,11 @@ def first(series: pl.Series, wrong: NDArray[np.bool_], rows: NDArray[Any]) -> st
     return f"row {int(rows[i]) + 1} has {str(series[i])[:50]!r}"
 
 
-def without(frame: Any, names: Iterable[str], target: str) -> pl.DataFrame:
+def without(frame: Any, names: Iterable[str], targets: Sequence[str]) -> pl.DataFrame:
     """The table without some of its columns."""
     table = as_polars(frame)
     for name in names:
-        if name == target:
+        if name in targets:
             raise ValueError(f"{name!r} is the target: it cannot be left out.")
         if name not in table.columns:
             raise ValueError(f"There is no column {name!r} to leave out: {_hint(name, table)}")
@@ -416,3 +416,24 @@ def split_target(frame: Any, target: str) -> tuple[pl.DataFrame, Array, NDArray[
         has = "Only one row has" if len(rows) else "No row has"
         raise ValueError(f"{has} a {target!r}: at least 2 are needed.")
     return table.drop(by_name(target))[rows], values.drop_nulls().to_numpy(), rows
+
+
+def split_targets(
+    frame: Any, targets: Sequence[str]
+) -> tuple[pl.DataFrame, Array, NDArray[np.int64]]:
+    """The same for several targets, (n, k): rows that lack one of them are left out."""
+    table = as_polars(frame)
+    twice = [name for name in targets if list(targets).count(name) > 1]
+    if twice:
+        raise ValueError(f"The target {twice[0]!r} is named twice: name each column once.")
+    found = {name: split_target(table, name) for name in targets}
+    if table.width == len(found):
+        raise ValueError("No column can be used to predict: all of them are targets.")
+    every = np.full((len(table), len(found)), np.nan)
+    for j, (_, values, rows) in enumerate(found.values()):
+        every[rows, j] = values
+    rows = np.flatnonzero(np.isfinite(every).all(axis=1))
+    if len(rows) < 2:
+        has = "Only one row has" if len(rows) else "No row has"
+        raise ValueError(f"{has} all of {', '.join(targets)}: at least 2 are needed.")
+    return table.drop(by_name(*targets))[rows], every[rows], rows

@@ -20,7 +20,7 @@ from mvenet._automatic.constants import MOST_ROWS_LOOKED_AT
 from mvenet._estimators import copies, frames, targets
 from mvenet._estimators.dependence import NOTHING, Belonging, DependenceWarning
 from mvenet._estimators.parameters import NetworkSettings
-from mvenet._estimators.shown import Shown
+from mvenet._estimators.shown import Shown, held_by_90
 from mvenet._estimators.validation import check_table, checked, fingerprint, keep_name
 from mvenet._models.ensemble import Ensemble
 from mvenet._models.joint import JointModel
@@ -277,6 +277,9 @@ def _keep_facts(estimator: TrainedRegressor, table: Table) -> None:
     )  # squares neither overflow nor vanish
     rmse = unit * float(np.sqrt(np.mean(np.square((table.y - mean)[rows] / unit))))
     estimator.oof_scores_ = {"rows": len(rows), "rmse": rmse}
+    pit = getattr(estimator, "oof_pit_", None)
+    if pit is not None:
+        estimator.oof_scores_["covered_by_90"] = held_by_90(pit)
     if hasattr(estimator, "best_score_"):
         estimator.oof_scores_["score"] = float(estimator.best_score_)
 

@@ -30,6 +30,7 @@ from mvenet._estimators.folds import folds_of, usual_number
 from mvenet._estimators.frames import some_rows
 from mvenet._estimators.penalty_search import best_factor
 from mvenet._estimators.regressor_cv import MVERegressorCV
+from mvenet._estimators.shown import Shown
 from mvenet._estimators.targets import columns_of
 from mvenet._estimators.validation import (
     checked,
@@ -53,7 +54,7 @@ FOLDS = 10  # of cv=None
 FITTED = ("members_", "encoder_", "n_calibration_by_", "n_features_in_", "feature_names_in_")
 
 
-class CalibratedRegressor(Conformal, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+class CalibratedRegressor(Shown, Conformal, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     """Intervals that cover what they say, for any estimator that predicts a standard deviation.
 
     Rows that a model was not trained on tell how far to trust its standard deviations. Either all

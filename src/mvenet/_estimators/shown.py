@@ -6,11 +6,13 @@ from html import escape
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 
-from mvenet._utils.wording import harmless
+from mvenet._models.joint import JointModel
+from mvenet._utils.wording import harmless, readable
 
 MOST_NAMES, LONGEST = 4, 110
 # Beginnings of the sentences of a summary that are worth a line.
@@ -38,8 +40,15 @@ class Shown:
 
 def found(estimator: Any) -> list[str]:
     """What a fit has found, in five lines at most; none if there was no fit."""
+    members = vars(estimator).get("members_")
+    if members:  # of a calibration
+        rows = f"{estimator.n_calibration_:,} rows left out"
+        return [*found(members[0])[:4], f"Intervals calibrated by {rows}."]
     if not hasattr(estimator, "model_"):
         return []
+    joint = vars(estimator).get("model_")
+    if isinstance(joint, JointModel) and len(joint.names) > 1:
+        return [_short(harmless(line)) for line in _of_targets(estimator, joint)]
     summary = getattr(estimator, "summary_", "").splitlines()
     told = [line for line in summary if line.startswith(SENTENCES)] or summary[:3]
     return [_short(harmless(line)) for line in [_rows(estimator), *told[:3], *_held(estimator)]]
@@ -63,10 +72,39 @@ def _held(estimator: Any) -> list[str]:
     """How many of the rows left out lie within their 90 % interval."""
     pit = getattr(estimator, "oof_pit_", None)
     if not isinstance(pit, np.ndarray) or pit.ndim != 2 or pit.shape[1] != 2:
-        return []  # of several targets, or of a file that is older
+        return []  # of a file that is older
+    return [f"90 % intervals hold {held_by_90(pit):.1%} of the rows that were left out."]
+
+
+def held_by_90(pit: NDArray[np.float64]) -> float:
+    """Share of rows within their 90 % interval, by probabilities below and up to each, (n, 2)."""
     below, up_to = pit[np.isfinite(pit).all(axis=1)].T
-    share = float(np.mean((up_to >= 0.05) & (below <= 0.95)))
-    return [f"90 % intervals hold {share:.1%} of the rows that were left out."]
+    return float(np.mean((up_to >= 0.05) & (below <= 0.95)))
+
+
+def _of_targets(estimator: Any, joint: JointModel) -> list[str]:
+    """Several targets: the error and the coverage of each, and how their errors go together."""
+    names = ", ".join(name if len(name) <= 20 else f"{name[:19]}…" for name in joint.names[:4])
+    more = f" and {len(joint.names) - 4} more" if len(joint.names) > 4 else ""
+    lines = [_rows(estimator), f"{len(joint.names)} targets: {names}{more}."]
+    errors, held = [], []
+    for name, part in zip(joint.names[:4], joint.estimators, strict=False):
+        told = vars(part)
+        if told.get("oof_scores_"):
+            errors.append(f"{readable(told['oof_scores_']['rmse'])} of {name}")
+        if isinstance(told.get("oof_pit_"), np.ndarray):
+            held.append(f"{held_by_90(told['oof_pit_']):.1%} of {name}")
+    if errors:
+        lines.append(f"Typical error, by rows left out: {', '.join(errors)}.")
+    if held:
+        lines.append(f"90 % intervals hold, of rows left out: {', '.join(held)}.")
+    first, second = np.triu_indices(len(joint.names), 1)
+    size = joint.constant[first, second]
+    if len(size):
+        i = int(np.argmax(np.abs(size)))
+        pair = f"{size[i]:.2f} of {joint.names[first[i]]} and {joint.names[second[i]]}"
+        lines.append(f"Correlation of errors: {pair}{' at most' * (len(size) > 1)}.")
+    return lines
 
 
 def _short(line: str) -> str:

@@ -16,7 +16,8 @@ from sklearn.base import clone
 
 from mvenet._automatic import copula_fit
 from mvenet._automatic.copula_fit import Tied
-from mvenet._models.joint import JointModel
+from mvenet._estimators import frames
+from mvenet._models.joint import JointModel, without_unknown
 from mvenet._training import fleet
 from mvenet._utils.sklearn import n_rows_of
 
@@ -111,6 +112,8 @@ def fit(
     seed = estimator.random_state
     if not isinstance(seed, int | np.integer):  # the same folds for all targets
         seed = fleet.derived_seed(fleet.seed_entropy(seed), 3, 0, 0) % 2**32
+    if frames.needs_encoder(X):
+        X = frames.settled(X)  # what each column is, once for all targets
     parts, warned = [], dict[str, Warning]()
     for name, values in zip(targets.names, targets.values.T, strict=True):
         part = clone(estimator).set_params(random_state=seed)
@@ -126,6 +129,7 @@ def fit(
         for warning in found:
             warned.setdefault(str(warning), type(warning)(f"{name}: {warning}"))
         del part._targets
+        part.target_name_ = name
         parts.append(part)
     _keep(estimator, parts, targets, _tied(parts, targets, X, weight, belonging, seed))
     return list(warned.values())
@@ -153,13 +157,16 @@ def _tied(
     if each is not None:
         each = np.broadcast_to(each / (each.max() or 1.0), (len(pit),))
     dependence = belonging.checked(len(pit), None if each is None else np.flatnonzero(each))
-    return copula_fit.fit(parts[0]._checked(X), pit, each, dependence, int(seed))
+    return copula_fit.fit(without_unknown(parts[0], X), pit, each, dependence, int(seed))
+
+
+_SHARED = "n_features_in_", "feature_names_in_", "n_rows_", "fitted_on_"
 
 
 def _keep(estimator: Any, parts: list[Any], targets: Targets, tied: Tied) -> None:
     """Set the fitted attributes; the model comes last, without which nothing is fitted."""
     first = parts[0]
-    for name in ("n_features_in_", "feature_names_in_", "oof_fold_", "n_splits_"):
+    for name in (*_SHARED, "oof_fold_", "n_splits_"):
         if hasattr(first, name):
             setattr(estimator, name, getattr(first, name))
     for name in ("oof_mean_", "oof_std_", "oof_pit_"):

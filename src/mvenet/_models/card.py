@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from mvenet._models.joint import JointModel
 from mvenet._models.numbers import Numbers
 
 MOST_COLUMNS = 200  # that are told
+MOST_PAIRED = 20  # targets of which each pair is told
 
 
 def card(model: Any) -> dict[str, Any]:
@@ -18,6 +20,9 @@ def card(model: Any) -> dict[str, Any]:
     What is not known is left out.
     """
     told = vars(model)
+    joint = told.get("model_")
+    if isinstance(joint, JointModel) and isinstance(joint.estimators, tuple):
+        return _of_targets(joint)
     inner = told["members_"][0] if told.get("members_") else model
     columns = model.columns_
     ranges = _ranges(told.get("encoder_"), list(columns))
@@ -36,6 +41,28 @@ def card(model: Any) -> dict[str, Any]:
         "promise": told.get("promise_"),
     }
     return {name: value for name, value in made.items() if value not in (None, "")}
+
+
+def _of_targets(joint: JointModel) -> dict[str, Any]:
+    """The card of several targets: what they share, what each has, and how their errors go."""
+    # What no fit has made is refused by whoever checks the model; here it is left out.
+    parts = [part for part in joint.estimators if hasattr(type(part), "columns_")]
+    cards = [card(part) for part in parts] or [{}]
+    shared: dict[str, Any] = {
+        name: cards[0][name]
+        for name in ("fitted_on", "rows", "columns", "promise")
+        if name in cards[0]
+    }
+    each = [{name: v for name, v in one.items() if name not in shared} for one in cards]
+    for name, one in zip(joint.names, each, strict=False):
+        one["target"] = name
+    pairs = [
+        {"targets": [joint.names[i], joint.names[j]], "correlation": float(joint.constant[i, j])}
+        for i in range(min(len(joint.names), MOST_PAIRED))
+        for j in range(i)
+    ]
+    together: dict[str, Any] = {"errors": pairs, "same_for_all_rows": joint.local is None}
+    return {"targets": each, **shared, "together": together}
 
 
 def _ranges(encoder: Any, names: list[str]) -> dict[str, dict[str, Any]]:

@@ -25,6 +25,15 @@ MOST_TARGETS = 1_000
 LEAST_EIGENVALUE = 1e-5  # of a correlation matrix: no target is a function of the others
 
 
+def without_unknown(estimator: Predictor, X: Any) -> NDArray[Any]:
+    """What an estimator reads, a cell that is not known being the usual one: trees need numbers."""
+    table = estimator._checked(X)
+    donors = getattr(estimator.model_, "donors", None)
+    if donors is None or not np.isnan(table).any():
+        return table
+    return np.where(np.isnan(table), np.median(donors, axis=0), table)
+
+
 @dataclass(frozen=True)
 class LocalCorrelation:
     """Trees whose leaves hold what products of scores were on average there.
@@ -119,7 +128,7 @@ class JointModel:
         if self.local is None:
             return self.constant
         first = self.estimators[0]
-        table = first._checked(X)
+        table = without_unknown(first, X)
         return self.mixed(self.local.correlations(table, first._threads(table)))
 
     def mixed(self, local: Array) -> Array:

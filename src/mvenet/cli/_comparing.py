@@ -62,7 +62,7 @@ def compare(
     silent = quiet or as_json
     with progress_bar(f"reading {data.name}", silent) as bar:
         frame = table.read(data, header_rows=header_rows, progress=bar)
-    frame = without(frame, drop, target)
+    frame = without(frame, drop, [target])
     split_target(frame, target)  # a wrong name need not wait for scikit-learn
     from mvenet import workflow
 

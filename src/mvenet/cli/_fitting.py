@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,16 +22,21 @@ from mvenet.cli._options import (
     PATH,
     REPORT,
     SEED,
-    TARGET,
+    TARGETS,
     TIME,
     UNIT,
     check_packages,
     check_places,
+    check_units,
     command,
     option,
     write_report,
 )
 from mvenet.cli._printing import print_json, progress_bar, say
+
+if TYPE_CHECKING:
+    from mvenet.table import TableEncoder
+    from mvenet.workflow import FittedTable, FittedTargets
 
 SCALES = {None: "auto", True: "log", False: "identity"}  # of the target, by --log and --no-log
 
@@ -49,7 +55,7 @@ def _end(text: str) -> float | None:
 
 @command(
     DATA,
-    TARGET,
+    TARGETS,
     option("--output", "-o", type=PATH, required=True, help="Where to save the model."),
     option(
         "--search/--no-search", default=True,
@@ -93,7 +99,7 @@ def _end(text: str) -> float | None:
 )  # fmt: skip
 def fit(
     data: Path,
-    target: str,
+    target: tuple[str, ...],
     output: Path,
     search: bool,
     members: int | None,
@@ -108,7 +114,7 @@ def fit(
     horizon: float | None,
     report: Path | None,
     dask: str | None,
-    unit: str,
+    unit: tuple[str, ...],
     drop: tuple[str, ...],
     header_rows: int,
     seed: int,
@@ -117,11 +123,14 @@ def fit(
 ) -> None:
     """Fit a model to a table, check it on rows held out, and save it."""
     from mvenet import persistence, table
-    from mvenet._columns.cells import split_target, without
+    from mvenet._columns.cells import split_targets, without
     from mvenet._training import distributed
 
     if holdout != holdout:  # which click finds in every range
         raise click.BadParameter("it must be from 0 to 0.9", param_hint="'--holdout'")
+    check_units(unit, target)
+    if calibrate and len(target) > 1:
+        raise click.UsageError("--calibrate is for one target: drop it, or fit target by target")
     known = None if bounds is None else (_end(bounds[0]), _end(bounds[1]))
     check_places([output, report], [data])
     check_packages(skops="persist", **({} if report is None else FOR_REPORTS))
@@ -129,21 +138,28 @@ def fit(
     with progress_bar(f"reading {data.name}", silent) as bar:
         frame = table.read(data, header_rows=header_rows, progress=bar)
     frame = without(frame, drop, target)
-    rows = len(split_target(frame, target)[1])
+    rows = len(split_targets(frame, target)[1])
     from mvenet import workflow  # with scikit-learn, for which no error of the table need wait
     from mvenet._training.plan import Stop
 
+    def shown(encoder: TableEncoder) -> None:
+        printing.print_columns(encoder, data.name, target, rows, len(frame) - rows)
+
+    settings: dict[str, Any] = {
+        "search": search, "members": members, "target": SCALES[log], "effort": effort,
+        "bounds": known, "holdout": holdout, "seed": seed, "group": group, "time": time,
+        "horizon": horizon, "copies": copies, "verbose": printing.verbosity(silent),
+        "expect": None if silent or dask else lambda work: printing.print_expected(work, search),
+    }  # fmt: skip
+    told = None if silent else shown
+    fitted: FittedTable | FittedTargets
     with distributed.on_dask(dask):
-        fitted = workflow.fit_table(
-            frame, target, search=search, members=members, calibrate=calibrate,
-            target=SCALES[log], effort=effort, bounds=known, holdout=holdout, seed=seed,
-            group=group, time=time, horizon=horizon, copies=copies, unit=unit,
-            verbose=printing.verbosity(silent),
-            columns=None if silent else lambda encoder: printing.print_columns(
-                encoder, data.name, target, rows, len(frame) - rows
-            ),
-            expect=None if silent or dask else lambda work: printing.print_expected(work, search),
-        )  # fmt: skip
+        if len(target) == 1:
+            fitted = workflow.fit_table(
+                frame, target[0], calibrate=calibrate, columns=told, unit="".join(unit), **settings
+            )
+        else:
+            fitted = workflow.fit_targets(frame, target, told=told, units=unit, **settings)
     notes = [in_options(note, [fit]) for note in fitted.notes]
     fitted = dataclasses.replace(fitted, notes=notes)
     stop = Stop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,7 @@ import click
 from mvenet.cli._printing import progress_bar
 
 if TYPE_CHECKING:
-    from sklearn.pipeline import Pipeline
-
-    from mvenet.workflow import Evaluation
+    from mvenet.workflow import Evaluation, JointEvaluation
 
 PATH = click.Path(path_type=Path)
 
@@ -58,6 +56,10 @@ def _takes_one(option: click.Option) -> bool:
 DATA = Argument("data", "CSV, Parquet or Arrow file; - is CSV from standard input.")
 MODEL = Argument("model", "Model file made by `mvenet fit`.")
 TARGET = option("--target", required=True, help="Column to predict.")
+TARGETS = option(
+    "--target", required=True, multiple=True,
+    help="Column to predict; repeated, several of them at once.",
+)  # fmt: skip
 HEADER_ROWS = option(
     "--header-rows", type=click.IntRange(1, 9), default=1,
     help="Rows above the data: names, and perhaps units.",
@@ -74,8 +76,9 @@ HORIZON = option(
 REPORT = option("--report", type=PATH, help="Write a report as one HTML file.")
 DASK = option("--dask", help="Address of a Dask scheduler.")
 UNIT = option(
-    "--unit", default="", show_default=False, help="Unit of the target in the report, such as €."
-)
+    "--unit", multiple=True,
+    help="Unit of the target in the report, such as €; repeatable, one for each target.",
+)  # fmt: skip
 SEED = option(
     "--seed", type=click.IntRange(0, 2**32 - 1), default=0,
     help="Seed: the same one gives the same result.",
@@ -123,6 +126,16 @@ def check_packages(**extras: str) -> None:
             raise ImportError(f"This needs {package}: pip install 'mvenet[{extra}]'")
 
 
+def check_units(units: Sequence[str], targets: Sequence[str]) -> None:
+    """One unit for all targets, or one for each."""
+    if len(units) > 1 and len(units) != len(targets):
+        given = "1 target" if len(targets) == 1 else f"{len(targets)} targets"
+        raise click.UsageError(
+            f"--unit is given {len(units)} times, and there is {given}: give it once, or once for "
+            "each target"
+        )
+
+
 def check_places(outputs: list[Path | None], inputs: list[Path]) -> None:
     """Before the work, not after it: each can be written to, and none is read from."""
     from mvenet._utils import atomic
@@ -136,8 +149,8 @@ def check_places(outputs: list[Path | None], inputs: list[Path]) -> None:
 
 def write_report(
     place: Path,
-    model: Pipeline,
-    evaluation: Evaluation | None,
+    model: Any,
+    evaluation: Evaluation | JointEvaluation | None,
     data: Path,
     silent: bool,
     **more: Any,

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from mvenet._training.plan import Workload
     from mvenet.cli._demo import Car, Starts, Third
     from mvenet.table import TableEncoder
-    from mvenet.workflow import Check, Evaluation, FittedTable, ModelComparison
+    from mvenet.workflow import (
+        Check,
+        Evaluation,
+        FittedTable,
+        FittedTargets,
+        JointEvaluation,
+        ModelComparison,
+    )
 
 MOST_LINES = 15  # of a table that must fit a screen
 MOST_COLUMNS = 60  # that are told one by one
@@ -129,16 +136,38 @@ def print_facts(facts: dict[str, Any], as_json: bool, quiet: bool) -> None:
         screen().print(table)
 
 
+def _card_lines(card: dict[str, Any]) -> dict[str, Any]:
+    """The facts of a card, in words."""
+    told = dict(card)
+    for name in ("rows_left_out", "rows_held_out"):
+        if name in told:
+            told[name] = ", ".join(_score(key, value) for key, value in told[name].items())
+    if "log_scale" in told:
+        told["log_scale"] = "yes" if told["log_scale"] else "no"
+    return {name.replace("_", " "): value for name, value in told.items()}
+
+
+def _score(name: str, value: float) -> str:
+    if name == "covered_by_90":
+        return f"90 % intervals cover {100 * value:.1f} %"
+    words = name.replace("_", " ")
+    return f"{words.upper() if name in ('rmse', 'crps') else words} {readable(value)}"
+
+
 def print_card(facts: dict[str, Any]) -> None:
     """A model card: what it predicts, what it was fitted to, how good it is; then its columns."""
     card = dict(facts["card"])
-    columns = card.pop("columns", [])
-    for name in ("rows_left_out", "rows_held_out"):
-        if name in card:
-            told = (f"{key.replace('_', ' ')} {readable(v)}" for key, v in card[name].items())
-            card[name] = ", ".join(told)
-    card["log_scale"] = "yes" if card.get("log_scale") else "no"
-    print_facts({name.replace("_", " "): value for name, value in card.items()}, False, False)
+    columns, together = card.pop("columns", []), card.pop("together", None)
+    for one in card.pop("targets", []):
+        print_facts(_card_lines(one), False, False)
+        say("")
+    print_facts(_card_lines(card), False, False)
+    if together is not None:
+        differs = "" if together["same_for_all_rows"] else ", on average: it differs between rows"
+        pairs = titled(f"Correlation of errors{differs}", "targets", numbers=("correlation",))
+        for pair in together["errors"][:MOST_LINES]:
+            pairs.add_row(" and ".join(pair["targets"]), f"{pair['correlation']:.2f}")
+        screen().print(pairs)
     table = titled("Columns", "column", "taken for", "range", "remark")
     for column in columns[:MOST_LINES]:
         ends = [column[end] for end in ("low", "high") if end in column]
@@ -151,14 +180,24 @@ def print_card(facts: dict[str, Any]) -> None:
         say(f"and {len(columns) - MOST_LINES:,} more: --json tells all.")
 
 
-def evaluation_facts(evaluation: Evaluation) -> dict[str, Any]:
-    """Scores by name."""
+def evaluation_facts(evaluation: Evaluation | JointEvaluation) -> dict[str, Any]:
+    """Scores by name; of several targets, of each and of all together."""
+    from mvenet.workflow import JointEvaluation
+
+    if isinstance(evaluation, JointEvaluation):
+        together = {
+            **evaluation.scores,
+            "coverage": {f"{level:g}": share for level, share in evaluation.coverage.items()},
+            "coverage_of_separate_90": evaluation.separate,
+        }
+        each = {name: evaluation_facts(one) for name, one in evaluation.each.items()}
+        return {"targets": each, "together": together}
     covered = {f"{level:g}": share for level, share in evaluation.coverage.items()}
     facts = {"rows": len(evaluation.y), "rows_without_target": evaluation.without_target}
     return {**facts, **evaluation.scores, "coverage": covered}
 
 
-def fit_facts(fitted: FittedTable) -> dict[str, Any]:
+def fit_facts(fitted: FittedTable | FittedTargets) -> dict[str, Any]:
     """All that a fit tells, by name."""
     from mvenet.workflow import model_in_words
 
@@ -176,7 +215,7 @@ def fit_facts(fitted: FittedTable) -> dict[str, Any]:
 
 
 def print_columns(
-    encoder: TableEncoder, source: str, target: str, rows: int, without: int = 0
+    encoder: TableEncoder, source: str, targets: Sequence[str], rows: int, without: int = 0
 ) -> None:
     """What each column was taken for."""
     table = titled(f"Columns of {source}", "column", "taken for", "remark")
@@ -188,8 +227,10 @@ def print_columns(
         table.add_row(name, column.kind, column.remark)
     if len(shown) < len(columns):
         table.add_row(f"… {len(columns) - len(shown):,} more", "", "--json has all")
-    left_out = f", {without:,} without it left out" if without else ""
-    table.add_row(target, "target", f"{several_rows(rows)}{left_out}")
+    lacking = "without it" if len(targets) == 1 else "that lack one of the targets"
+    left_out = f", {without:,} {lacking} left out" if without else ""
+    for target in targets:
+        table.add_row(target, "target", f"{several_rows(rows)}{left_out}")
     screen().print(table)
 
 
@@ -205,9 +246,9 @@ def print_expected(work: Workload, search: bool) -> None:
         say(f"About {duration(work.seconds)}: {several}.")
 
 
-def print_fit(fitted: FittedTable) -> None:
+def print_fit(fitted: FittedTable | FittedTargets) -> None:
     """What was done, and how well it went on rows held out."""
-    from mvenet.workflow import model_in_words
+    from mvenet.workflow import FittedTargets, JointEvaluation, model_in_words
 
     say(
         f"Fitted to {several_rows(len(fitted.train))} in {fitted.seconds:.1f} s. "
@@ -215,6 +256,13 @@ def print_fit(fitted: FittedTable) -> None:
     )
     for note in fitted.notes:
         say(f"Note: {note}")
+    if isinstance(fitted, FittedTargets) and not len(fitted.test):
+        for part in fitted.parts:
+            if part.evaluation is not None:
+                rows = several_rows(len(part.evaluation.y))
+                name = part.model.target_name_
+                print_evaluation(part.evaluation, f"{rows} that each fold left out", f"{name}: on ")
+        return
     if fitted.evaluation is None:
         say(
             "Not checked, because no rows were held out: use --holdout, or mvenet evaluate with "
@@ -224,7 +272,11 @@ def print_fit(fitted: FittedTable) -> None:
     where = "held out" if len(fitted.test) else "that each fold left out"
     if fitted.promise:
         say(f"What is promised holds for {fitted.promise}.")
-    print_evaluation(fitted.evaluation, f"{several_rows(len(fitted.evaluation.y))} {where}")
+    evaluation, where = fitted.evaluation, f"{several_rows(len(fitted.evaluation.y))} {where}"
+    if isinstance(evaluation, JointEvaluation):
+        print_joint(evaluation, where)
+    else:
+        print_evaluation(evaluation, where)
 
 
 def several_rows(n: int) -> str:
@@ -232,11 +284,11 @@ def several_rows(n: int) -> str:
     return f"{n:,} row{'s' * (n != 1)}"
 
 
-def print_evaluation(evaluation: Evaluation, where: str) -> None:
+def print_evaluation(evaluation: Evaluation, where: str, before: str = "On ") -> None:
     """A small honest table."""
     scores = evaluation.scores
     constant = readable(float(evaluation.y.std()))
-    table = titled(f"On {where}")
+    table = titled(f"{before}{where}")
     table.add_row("RMSE", readable(scores["rmse"]), f"a constant has {constant}")
     middle = readable(evaluation.middle)
     table.add_row("mean absolute error", readable(scores["mae"]), f"the median has {middle}")
@@ -251,6 +303,24 @@ def print_evaluation(evaluation: Evaluation, where: str) -> None:
     screen().print(table)
     if evaluation.without_target:
         say(f"Note: {evaluation.without_target:,} row(s) without the target left out")
+
+
+def print_joint(evaluation: JointEvaluation, where: str) -> None:
+    """A table for each target, and one for all of them together."""
+    for name, one in evaluation.each.items():
+        print_evaluation(dataclasses.replace(one, without_target=0), where, f"{name}: on ")
+    gain = f"{readable(evaluation.scores['gain'])} more than if targets were independent"
+    table = titled(f"All targets together: on {where}")
+    table.add_row("log-likelihood a row", readable(-evaluation.scores["nll"]), gain)
+    for level, share in evaluation.coverage.items():
+        held = f"hold {100 * share:.1f} %"
+        word = evaluation.verdict(level)[0]
+        table.add_row(f"{100 * level:.0f} % intervals for all at once", held, word)
+    apart = f"hold {100 * evaluation.separate:.1f} %"
+    table.add_row("90 % intervals of each target", apart, "all of them at once")
+    screen().print(table)
+    if evaluation.without_target:
+        say(f"Note: {evaluation.without_target:,} row(s) without a target left out")
 
 
 def print_flattered(evaluation: Evaluation) -> None:
@@ -299,6 +369,8 @@ def print_check(checked: Check, source: str) -> None:
     if checked.changes:
         say("Changed: look before you trust.")
     elif checked.failure:
+        if checked.evaluation is None:
+            say(f"Of the targets: {checked.failure}.")
         say("The intervals do not hold: look before you trust.")
     else:
         say("As at the fit.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import time
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -22,11 +22,15 @@ from mvenet.cli._options import (
     Argument,
     check_packages,
     check_places,
+    check_units,
     command,
     option,
     write_report,
 )
 from mvenet.cli._printing import busy, print_json, progress_bar, say
+
+if TYPE_CHECKING:
+    from mvenet.workflow import Evaluation, JointEvaluation
 
 
 @command(
@@ -48,6 +52,11 @@ from mvenet.cli._printing import busy, print_json, progress_bar, say
     option(
         "--quantile", type=float, multiple=True, help="Quantile to add, such as 0.1; repeatable."
     ),
+    option(
+        "--simultaneous",
+        is_flag=True,
+        help="With several targets: intervals that hold for all of them at once.",
+    ),
     HEADER_ROWS,
     example="mvenet predict houses.mve new.csv -o out.csv --interval 0.9",
 )
@@ -57,6 +66,7 @@ def predict(
     output: Path,
     interval: tuple[float, ...],
     quantile: tuple[float, ...],
+    simultaneous: bool,
     header_rows: int,
     as_json: bool,
     quiet: bool,
@@ -74,10 +84,10 @@ def predict(
     with busy(f"loading {model.name}", quiet or as_json or printed):
         from mvenet import persistence
         from mvenet.table._files import COLUMNAR
-        from mvenet.workflow import _known, _serving
+        from mvenet.workflow import _known_targets, _serving
 
         loaded = persistence.load_to_predict(model)
-    _known.known(loaded)
+    _known_targets.check_known(loaded, simultaneous)
     start = time.perf_counter()
 
     form = output.with_suffix("").suffix if output.suffix.lower() == ".gz" else output.suffix
@@ -86,7 +96,7 @@ def predict(
         with progress_bar("predicting", quiet or as_json or printed) as bar:
             return _serving.predict_file(
                 loaded, data, place, intervals=interval, quantiles=quantile,
-                header_rows=header_rows, form=form.lower(), progress=bar,
+                simultaneous=simultaneous, header_rows=header_rows, form=form.lower(), progress=bar,
             )  # fmt: skip
 
     if printed:
@@ -139,7 +149,7 @@ def evaluate(
     model: Path,
     data: Path,
     report: Path | None,
-    unit: str,
+    unit: tuple[str, ...],
     header_rows: int,
     as_json: bool,
     quiet: bool,
@@ -151,20 +161,30 @@ def evaluate(
         check_packages(**FOR_REPORTS)
     silent = quiet or as_json
     loaded, frame = model_and_table(model, data, header_rows, silent, whole=report is not None)
-    from mvenet.workflow import _evaluation
+    from mvenet.workflow import _evaluation, _targets
+    from mvenet.workflow._known_targets import joint_of
 
+    joint = joint_of(loaded)
+    check_units(unit, ("",) if joint is None else joint.names)
+    evaluation: Evaluation | JointEvaluation
     with busy("evaluating", silent):
-        evaluation = _evaluation.evaluate(loaded, frame)
+        if joint is None:
+            evaluation = _evaluation.evaluate(loaded, frame)
+        else:
+            evaluation = _targets.evaluate_targets(loaded, frame)
     if report is not None:
         write_report(report, loaded, evaluation, data, silent, frame=frame, unit=unit)
     if as_json:
         print_json(printing.evaluation_facts(evaluation))
     elif not quiet:
-        rows = printing.several_rows(len(evaluation.y))
-        printing.print_evaluation(evaluation, f"{rows} of {data.name}")
-        for remark in _evaluation.remarks(loaded, evaluation):
-            say(f"Note: {remark}")
-        printing.print_flattered(evaluation)
+        where = f"{printing.several_rows(len(evaluation.y))} of {data.name}"
+        if isinstance(evaluation, _targets.JointEvaluation):
+            printing.print_joint(evaluation, where)
+        else:
+            printing.print_evaluation(evaluation, where)
+            for remark in _evaluation.remarks(loaded, evaluation):
+                say(f"Note: {remark}")
+            printing.print_flattered(evaluation)
         if report is not None:
             say(f"Report: {report}")
 
@@ -199,10 +219,10 @@ def model_and_table(
     """
     with busy(f"loading {model.name}", quiet):
         from mvenet import persistence, table
-        from mvenet.workflow import _known
+        from mvenet.workflow import _known_targets
 
         loaded = (persistence.load if whole else persistence.load_to_predict)(model)
-    _known.known(loaded)
+    _known_targets.check_known(loaded)
     with progress_bar(f"reading {data.name}", quiet) as bar:
         return loaded, table.read(data, header_rows=header_rows, progress=bar)
 

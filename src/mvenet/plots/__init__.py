@@ -24,6 +24,7 @@ DependenceDisplay     how mean and interval, or the std, depend on a column
 NarrowingDisplay      what widens the interval of a row, and what would narrow it
 SimilarDisplay        density of a row, with outcomes of training rows like it
 OutsideDisplay        how far rows are from all training rows
+TargetsDisplay        how the errors of several targets go together
 ===================== ==============================================================
 """
 
@@ -37,6 +38,7 @@ from mvenet.plots._narrowing import NarrowingDisplay
 from mvenet.plots._observed import PredictionDisplay
 from mvenet.plots._similar import OutsideDisplay, SimilarDisplay
 from mvenet.plots._spread import SpreadDisplay
+from mvenet.plots._targets import TargetsDisplay
 from mvenet.plots._training import HistoryDisplay, SearchDisplay
 from mvenet.plots._uncertainty import UncertaintyDisplay
 
@@ -55,5 +57,6 @@ __all__ = [
     "SearchDisplay",
     "SimilarDisplay",
     "SpreadDisplay",
+    "TargetsDisplay",
     "UncertaintyDisplay",
 ]

@@ -8,7 +8,8 @@ import io
 import os
 import platform
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
 from importlib.resources import files
@@ -19,18 +20,26 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from mvenet._columns.cells import as_polars, from_array
-from mvenet._models.joint import JointModel
 from mvenet._utils.atomic import replacing
 from mvenet._utils.wording import readable, with_unit
 from mvenet.explain import Importance, PartialDependence
 from mvenet.predictive import last_step
 from mvenet.report import _findings as findings
 from mvenet.report import _insight as insight
+from mvenet.report import _targets as targets
 from mvenet.report import _whatif as whatif
-from mvenet.workflow import Evaluation, FittedTable, model_in_words
+from mvenet.workflow import (
+    Evaluation,
+    FittedTable,
+    FittedTargets,
+    JointEvaluation,
+    model_in_words,
+)
 from mvenet.workflow._evaluation import evaluated
 from mvenet.workflow._fitting import innermost
 from mvenet.workflow._known import TableModel, known
+from mvenet.workflow._known_targets import TableModels
+from mvenet.workflow._targets import evaluated_together
 
 __all__ = ["render", "write"]
 
@@ -40,6 +49,7 @@ Progress = Callable[[float], object]
 MOST_ODD = 20
 MOST_COLUMNS = 60  # that are told one by one, unless there is a remark
 MOST_CELLS, MOST_IMPORTANT = 5, 15  # columns of an example, and of the list of those that matter
+MOST_PAGES = 8  # targets that have a page of their own: each carries its model
 SMALL = (3.5, 2.7)
 SIZE = (4.8, 4.1)  # inches: text is readable at the width of a telephone and of half a screen
 MOST_BASELINE_ROWS = 20_000  # gradient boosting on more would take longer than the networks
@@ -47,12 +57,12 @@ MOST_BASELINE_ROWS = 20_000  # gradient boosting on more would take longer than 
 
 def render(
     model: Any,
-    evaluation: Evaluation | None,
+    evaluation: Evaluation | JointEvaluation | None,
     *,
     source: str = "",
-    fitted: FittedTable | None = None,
+    fitted: FittedTable | FittedTargets | None = None,
     frame: Any = None,
-    unit: str = "",
+    unit: str | Sequence[str] = "",
     progress: Progress | None = None,
 ) -> str:
     """Write a report.
@@ -62,18 +72,19 @@ def render(
     model : estimator
         As made by :func:`mvenet.workflow.fit_table`, or fitted in Python; of a
         ``TorchMVERegressor``, which knows no columns, the report tells less.
-    evaluation : Evaluation or None
-        On rows that were not trained on, as ``workflow.evaluate_predictions`` returns it.
-        Without one the report tells of the training alone.
+    evaluation : Evaluation, JointEvaluation or None
+        On rows that were not trained on, as ``workflow.evaluate_predictions`` returns it, or
+        ``workflow.evaluate_targets`` of several targets: then a page tells of all of them
+        together, and of each. Without one the report tells of the training alone.
     source : str
         Name of the table.
-    fitted : FittedTable or None
+    fitted : FittedTable, FittedTargets or None
         The fit, for baselines and what was done to the rows; None for a model from a file.
     frame : DataFrame or None
         The table that the evaluation is of, if there is no ``fitted``: for the columns that matter,
         rows to look at, and the page to try values on.
-    unit : str
-        Of the target, such as "€"; shown behind its values.
+    unit : str, or sequence of str
+        Of the target, such as "€"; of several targets one for all, or one for each.
     progress : callable or None
         Told the share that is done.
 
@@ -82,37 +93,121 @@ def render(
     str
         HTML, complete: style and pictures are in it, and nothing is fetched.
     """
+    several = TableModels.of(last_step(model))
+    units = [unit] if isinstance(unit, str) else list(unit) or [""]
+    told = progress or (lambda share: None)
+    if several is None:
+        if isinstance(evaluation, JointEvaluation) or isinstance(fitted, FittedTargets):
+            raise ValueError("The evaluation is of several targets, and the model has one.")
+        part = _Part(model, evaluation, fitted, frame, units[0])
+        (section, title), made = part.rendered(source, "", told), datetime.now()
+        return _page(section, title, source, made)
+    parts = _parts(several, evaluation, fitted, frame, units)
+    return _several(several, parts, evaluation, source, told)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is told of a target."""
+
+    model: Any
+    evaluation: Evaluation | None
+    fitted: FittedTable | None
+    frame: Any
+    unit: str
+
+    def rendered(self, source: str, prefix: str, progress: Progress) -> tuple[str, str]:
+        """HTML, and the name of the target; ``prefix`` begins all names within the page."""
+        model, evaluation, unit = self.model, self.evaluation, self.unit
+        content = _content(model, evaluation, source, self.fitted)
+        content |= {"unit": unit, "prefix": prefix}
+        label = _short(content["target"], 30) + (f" ({unit})" if unit else "")
+        drawings = _drawings(_networks(model), evaluation, label)
+        tidy = _rows(model, evaluation, self.fitted, self.frame)
+        if tidy is not None and evaluation is not None:
+            content |= _insight(model, evaluation, tidy, unit)
+            drawings |= {
+                f"curve {d.column}": functools.partial(_curve, d, label)
+                for d in content["dependences"]
+            }
+        content["pictures"] = {}
+        for done, (name, draw) in enumerate(drawings.items()):
+            size = SMALL if name.startswith("curve ") else SIZE
+            content["pictures"][name] = _picture(draw, size)
+            progress((done + 1) / len(drawings))
+        return _filled("target.html", content, unit), content["target"]
+
+
+def _parts(
+    several: TableModels, evaluation: Any, fitted: Any, frame: Any, units: list[str]
+) -> list[_Part]:
+    """Of several targets, what is told of each."""
+    k = len(several.each)
+    if evaluation is not None and not isinstance(evaluation, JointEvaluation):
+        raise ValueError(
+            "The model has several targets, and the evaluation is of one: use evaluate_targets."
+        )
+    if len(units) not in (1, k):
+        raise ValueError(f"unit has {len(units)} values for {k} targets: give one, or one a target")
+    fits = [None] * k if fitted is None else fitted.parts
+    alone = [None if fit is None else fit.evaluation for fit in fits]
+    if evaluation is not None:
+        alone = list(evaluation.each.values())
+    models = several.joint.estimators
+    every = zip(models, alone, fits, units * (k // len(units)), strict=True)
+    return [_Part(m, e, f, frame, u) for m, e, f, u in every]
+
+
+def _several(
+    several: TableModels,
+    parts: list[_Part],
+    evaluation: Any,
+    source: str,
+    progress: Progress,
+) -> str:
+    """A page of several targets: all of them together, then each."""
+    shown = parts[:MOST_PAGES]
+    sections = []
+    for i, part in enumerate(shown):
+        step = functools.partial(_share, progress, i, len(shown))
+        section, _ = part.rendered(source, f"t{i + 1}-", step)
+        sections.append(f'<article id="target-{i + 1}">\n{section}</article>\n')
+    content = targets.content(several, evaluation, parts, len(shown))
+    content["picture"] = _picture(content.pop("draw"))
+    title = ", ".join(several.joint.names)
+    whole = _filled("targets.html", content, "") + "".join(sections)
+    return _page(whole, _short(title), source, datetime.now())
+
+
+def _share(progress: Progress, before: int, parts: int, done: float) -> None:
+    progress((before + done) / parts)
+
+
+def _page(content: str, title: str, source: str, made: datetime) -> str:
+    """The whole page around what it tells; the script only where there is something to try."""
+    script = ""
+    if 'what-if-data">' in content:
+        script = files("mvenet.report").joinpath("whatif.js").read_text(encoding="utf-8")
+    told = {"title": title, "source": source, "made": made.strftime("%Y-%m-%d %H:%M")}
+    return _filled("page.html", told, "", content=content, script=script)
+
+
+def _filled(name: str, told: dict[str, Any], unit: str, **whole: str) -> str:
+    """A template with what it tells; what is ``whole`` is HTML already."""
     try:
         from jinja2 import Environment
     except ImportError as error:
         raise ImportError('A report needs jinja2: pip install "mvenet[report]"') from error
-    if isinstance(getattr(_networks(model), "model_", None), JointModel):
-        raise ValueError(
-            "A report is of one target, and the model has several: pass model.estimators_[0] and "
-            "so on."
-        )
-    page = files("mvenet.report").joinpath("page.html").read_text(encoding="utf-8")
+    from markupsafe import Markup
+
+    text = files("mvenet.report").joinpath(name).read_text(encoding="utf-8")
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["number"] = readable
     environment.filters["amount"] = lambda v: with_unit(readable(v), unit)
-    environment.filters["short"] = lambda name: _short(name, 30)
+    environment.filters["short"] = lambda column: _short(column, 30)
     environment.filters["percent"] = lambda share: f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
-    content = _content(model, evaluation, source, fitted)
-    content["unit"] = unit
-    label = _short(content["target"], 30) + (f" ({unit})" if unit else "")
-    drawings = _drawings(_networks(model), evaluation, label)
-    tidy = _rows(model, evaluation, fitted, frame)
-    if tidy is not None and evaluation is not None:
-        content |= _insight(model, evaluation, tidy, unit)
-        drawings |= {
-            f"curve {d.column}": functools.partial(_curve, d, label) for d in content["dependences"]
-        }
-    content["pictures"] = {}
-    for done, (name, draw) in enumerate(drawings.items()):
-        content["pictures"][name] = _picture(draw, SMALL if name.startswith("curve ") else SIZE)
-        if progress is not None:
-            progress((done + 1) / len(drawings))
-    return environment.from_string(page).render(content)
+    given = {key: Markup(html) for key, html in whole.items()}
+    return environment.from_string(text).render(told | given)
 
 
 def write(
@@ -121,7 +216,7 @@ def write(
     X: Any = None,
     y: ArrayLike | None = None,
     *,
-    unit: str = "",
+    unit: str | Sequence[str] = "",
     source: str = "",
 ) -> None:
     """Write a report on a model, and on rows that it was not trained on, as one HTML file.
@@ -133,22 +228,28 @@ def write(
     path : str or path
         Replaced whole or not at all.
     X : array-like or DataFrame of shape (n, n_features), or None
-    y : array-like of shape (n,) or None
+    y : array-like of shape (n,), or (n, k) of several targets, or None
         What was observed; needed with ``X``.
-    unit, source : str
+    unit, source
         As in :func:`render`.
     """
     if (X is None) != (y is None):
         raise ValueError("X and y are rows and what was observed in them: give both, or neither.")
-    evaluation = frame = None
+    frame = None
+    evaluation: Evaluation | JointEvaluation | None = None
     if X is not None:
-        table = known(model)
+        several = TableModels.of(last_step(model))
+        table = known(model) if several is None else several.each[0]
         names = [str(name) for name in table.encoder.feature_names_in_]
         frame = as_polars(X) if hasattr(X, "columns") else from_array(np.asarray(X), names)
-        observed = np.asarray(y, dtype=np.float64)
-        if observed.shape != (len(frame),):
-            raise ValueError(f"y has shape {observed.shape}, and X {len(frame)} rows.")
-        evaluation = evaluated(table, table.encoded(frame), observed, np.arange(len(frame)))
+        observed, rows = np.asarray(y, dtype=np.float64), np.arange(len(frame))
+        shape = (len(frame),) if several is None else (len(frame), len(several.each))
+        if observed.shape != shape:
+            raise ValueError(f"y has shape {observed.shape}, and must have {shape}.")
+        if several is None:
+            evaluation = evaluated(table, table.encoded(frame), observed, rows)
+        else:
+            evaluation = evaluated_together(several, frame, observed, rows)
     page = render(model, evaluation, frame=frame, unit=unit, source=source)
     with replacing(path) as fresh:
         fresh.write_text(page, encoding="utf-8")
@@ -179,7 +280,6 @@ def _content(
         "target": target,
         "name": _short(target),
         "source": source,
-        "made": datetime.now().strftime("%Y-%m-%d %H:%M"),
         "columns": columns,
         "remarkable": [(name, column) for name, column in columns.items() if column.remark],
         "most_columns": MOST_COLUMNS,
@@ -277,7 +377,8 @@ def _insight(model: Any, evaluation: Evaluation, tidy: pl.DataFrame, unit: str) 
     found = insight.importances(model, tidy, y)
     names, most = found.columns, max(float(found.crps.max()), 1e-300)
     shown = [n for n, rise in zip(names, found.crps, strict=True) if rise >= 0.01 * most]
-    looked_at = insight.examples(tidy, names[:MOST_CELLS], y, dist, rows)
+    truths = known(model).encoder.named("truth")
+    looked_at = insight.examples(tidy, names[:MOST_CELLS], y, dist, rows, truths)
     place = {int(row): i for i, row in enumerate(rows)}
     starts = {
         f"row {example.row}, {word}": place[example.row - 1]
@@ -286,7 +387,6 @@ def _insight(model: Any, evaluation: Evaluation, tidy: pl.DataFrame, unit: str) 
     }
     rest = [name for name in tidy.columns if name not in set(names)]
     data = whatif.payload(model, tidy, [*names, *rest], starts, unit)
-    script = files("mvenet.report").joinpath("whatif.js").read_text(encoding="utf-8")
     return {
         "importances": _lines(found)[:MOST_IMPORTANT],
         "dependences": insight.dependences(model, tidy, shown or names[:1]),
@@ -298,7 +398,6 @@ def _insight(model: Any, evaluation: Evaluation, tidy: pl.DataFrame, unit: str) 
         "n_controls": len(data["controls"]),
         "n_columns": tidy.width,
         "what_if": whatif.script_safe(data),
-        "script": script,
     }
 
 

@@ -104,7 +104,7 @@ def drivers(tidy: pl.DataFrame, columns: Mapping[str, Any], std: Array) -> list[
             direction = "large" if rho > 0 else "small"
             found.append(Driver(name, abs(rho), f"less sure where {name} is {direction}"))
         elif column.kind in ("category", "truth"):
-            words = {1.0: "true", 0.0: "false", None: "missing"}
+            words = {1.0: "yes", 0.0: "no", None: "missing"}
             levels = np.array([words.get(v, v) for v in tidy[name].to_list()], dtype=object)
             found += _level_driver(name, levels.astype(str), std)
     found = [driver for driver in found if np.isfinite(driver.strength)]

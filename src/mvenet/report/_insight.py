@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from mvenet import explain
+from mvenet._models.predictor import PredictsDistribution
 from mvenet.explain import Importance, PartialDependence
 from mvenet.predictive import predictive_distribution
 
@@ -26,16 +27,34 @@ def importances(model: Any, tidy: pl.DataFrame, y: Array, seed: int = 0) -> Impo
     """Importance of the columns that may matter, on as many rows as there is time for."""
     names = _promising(model, tidy)
     rows = min(MOST_ROWS, max(50, PREDICTIONS // (REPEATS * len(names))))
+    given = _given(model, tidy)
     return explain.importance(
-        model, tidy, y, columns=names, n_repeats=REPEATS, max_rows=rows, random_state=seed
+        model,
+        given,
+        y,
+        columns=[_place(given, tidy, name) for name in names],
+        n_repeats=REPEATS,
+        max_rows=rows,
+        random_state=seed,
     )
+
+
+def _given(model: Any, tidy: pl.DataFrame) -> Any:
+    """The rows as the model was fitted to them: an array, if its columns had no names."""
+    ours = isinstance(model, PredictsDistribution)
+    return tidy.to_numpy() if ours and not hasattr(model, "feature_names_in_") else tidy
+
+
+def _place(given: Any, tidy: pl.DataFrame, name: str) -> str | int:
+    """How a column is called: by its number, if it has no name."""
+    return name if given is tidy else tidy.columns.index(name)
 
 
 def _promising(model: Any, tidy: pl.DataFrame) -> list[str]:
     """All columns, or of many those whose numbers go with the prediction."""
     if tidy.width <= MOST_COLUMNS:
         return tidy.columns
-    dist = predictive_distribution(model, tidy[:1000])
+    dist = predictive_distribution(model, _given(model, tidy[:1000]))
     strength = {}
     for name in tidy.columns:
         codes = tidy[name][:1000].alias("").rank("dense").to_numpy()
@@ -53,9 +72,15 @@ def dependences(
     model: Any, tidy: pl.DataFrame, names: Sequence[str], seed: int = 0
 ) -> list[PartialDependence]:
     """Partial dependence of the mean and of both ends of the 90 % interval."""
+    given = _given(model, tidy)
     return [
         explain.partial_dependence(
-            model, tidy, name, quantiles=(0.05, 0.95), max_rows=ROWS_OF_A_CURVE, random_state=seed
+            model,
+            given,
+            _place(given, tidy, name),
+            quantiles=(0.05, 0.95),
+            max_rows=ROWS_OF_A_CURVE,
+            random_state=seed,
         )
         for name in names[:MOST_CURVES]
     ]
@@ -74,9 +99,17 @@ class Example:
 
 
 def examples(
-    tidy: pl.DataFrame, columns: Sequence[str], y: Array, dist: Any, rows: NDArray[Any]
+    tidy: pl.DataFrame,
+    columns: Sequence[str],
+    y: Array,
+    dist: Any,
+    rows: NDArray[Any],
+    truths: Collection[str] = (),
 ) -> dict[str, list[Example]]:
-    """The surest rows, the least sure, and the worst misses; three of each."""
+    """The surest rows, the least sure, and the worst misses; three of each.
+
+    Cells of columns among ``truths`` are yes or no.
+    """
     low, high = dist.interval(0.9).T
     width = high - low
     # In units of the row's own spread: a miss is where the model should have known.
@@ -86,7 +119,7 @@ def examples(
     return {
         kind: [
             Example(
-                int(rows[i]) + 1, [_cell(tidy[name][int(i)]) for name in columns],
+                int(rows[i]) + 1, [_cell(tidy[name][int(i)], name in truths) for name in columns],
                 float(y[i]), float(dist.mean[i]), float(low[i]), float(high[i]),
             )
             for i in order[:3]
@@ -95,9 +128,11 @@ def examples(
     }  # fmt: skip
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, truth: bool = False) -> str:
     if value is None:
         return "(missing)"
+    if truth:
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.6g}"
     text = str(value)

@@ -1,9 +1,10 @@
 "use strict";
 // The model in the page: a row is encoded, every network runs, and the result is drawn. Nothing is
 // fetched and nothing is sent. The same numbers as Python's, which a test in a browser checks.
-(function () {
-  const place = document.getElementById("what-if");
-  const data = JSON.parse(document.getElementById("what-if-data").textContent);
+function whatIf(prefix) { // of several targets each has one, and its own beginning of all names
+  const named = (name) => document.getElementById(prefix + name);
+  const place = named("what-if");
+  const data = JSON.parse(named("what-if-data").textContent);
   const unpack = (text, Kind) => {
     const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
     return new Kind(bytes.buffer);
@@ -345,7 +346,7 @@
   }
 
   function field(control, i) {
-    const id = "what-if-" + i;
+    const id = prefix + "what-if-" + i;
     const told = made("output", { for: id });
     const label = made("label", { for: id }, control.name, " ", told);
     let input;
@@ -398,11 +399,11 @@
       }
     }
     const [p, members] = said(row);
-    document.getElementById("what-if-mean").textContent = money(p.mean);
-    document.getElementById("what-if-50").textContent = money(p.low50) + " to " + money(p.high50);
-    document.getElementById("what-if-90").textContent = money(p.low90) + " to " + money(p.high90);
+    named("what-if-mean").textContent = money(p.mean);
+    named("what-if-50").textContent = money(p.low50) + " to " + money(p.high50);
+    named("what-if-90").textContent = money(p.low90) + " to " + money(p.high90);
     const strange = outside();
-    const warning = document.getElementById("what-if-outside");
+    const warning = named("what-if-outside");
     warning.textContent = strange.length ? "Outside what the model has seen: " + strange.join(", ") + ". Trust this less." : "";
     bar(p, members);
   }
@@ -411,13 +412,13 @@
     const low = Math.min(data.axis[0], p.low90), high = Math.max(data.axis[1], p.high90);
     const at = (v) => 12 + (576 * (v - low)) / (high - low || 1);
     const set = (id, values) => {
-      for (const [name, value] of Object.entries(values)) document.getElementById(id).setAttribute(name, value);
+      for (const [name, value] of Object.entries(values)) named(id).setAttribute(name, value);
     };
     set("what-if-wide", { x: at(p.low90), width: Math.max(1, at(p.high90) - at(p.low90)) });
     set("what-if-narrow", { x: at(p.low50), width: Math.max(1, at(p.high50) - at(p.low50)) });
     set("what-if-dot", { cx: at(p.mean) });
-    document.getElementById("what-if-low").textContent = readable(low);
-    document.getElementById("what-if-high").textContent = readable(high);
+    named("what-if-low").textContent = readable(low);
+    named("what-if-high").textContent = readable(high);
     const margin = (12 / 576) * (high - low || 1);
     if (members) drawShape(shape(members, low - margin, high + margin));
   }
@@ -429,13 +430,13 @@
     const heights = bars.map((b) => (b.mass * slice) / thick), tallest = Math.max(...curve, ...heights);
     const up = (v) => (88 - (84 * v) / tallest).toFixed(1);
     const points = curve.map((v, i) => ((i + 0.5) * slice).toFixed(1) + "," + up(v));
-    document.getElementById("what-if-curve").setAttribute("d", "M0,88L" + points.join("L") + "L600,88Z");
+    named("what-if-curve").setAttribute("d", "M0,88L" + points.join("L") + "L600,88Z");
     const sticks = bars.map((b, i) => "M" + at(b.value).toFixed(1) + ",88V" + up(heights[i])).filter((_, i) => bars[i].mass > 1e-4);
-    const drawn = document.getElementById("what-if-atoms");
+    const drawn = named("what-if-atoms");
     drawn.setAttribute("d", sticks.join(""));
     drawn.setAttribute("stroke-width", thick);
-    document.getElementById("what-if-density").removeAttribute("hidden");
-    document.getElementById("what-if-modes").textContent = sentence(heaps(found));
+    named("what-if-density").removeAttribute("hidden");
+    named("what-if-modes").textContent = sentence(heaps(found));
   }
 
   function sentence(found) { // of a row that has several clear modes, but not of one that has many
@@ -444,14 +445,17 @@
     return count ? count + " outcomes are likely here: " + told.slice(0, -1).join(", ") + " or " + told[told.length - 1] + "." : "";
   }
 
-  const knobs = document.getElementById("what-if-knobs");
+  const knobs = named("what-if-knobs");
   data.controls.forEach((control, i) => knobs.append(field(control, i)));
-  const start = document.getElementById("what-if-start");
+  const start = named("what-if-start");
   for (const word of Object.keys(data.starts)) start.append(made("option", { value: word }, word));
   const reset = () => { row = { ...data.starts[start.value] }; draw(); };
   start.addEventListener("change", reset);
-  document.getElementById("what-if-reset").addEventListener("click", reset);
+  named("what-if-reset").addEventListener("click", reset);
   place.hidden = false;
   draw();
-  window.mvenetWhatIf = { predict: predict, encode: encode, normals: (row) => normals(encode(row)), shape: shape, heaps: heaps };
-})();
+  return { predict: predict, encode: encode, normals: (row) => normals(encode(row)), shape: shape, heaps: heaps };
+}
+for (const found of document.querySelectorAll("script[id$=what-if-data]")) {
+  window.mvenetWhatIf = whatIf(found.id.slice(0, -"what-if-data".length));
+}

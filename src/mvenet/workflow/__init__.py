@@ -6,19 +6,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mvenet.workflow._evaluation import Check, Evaluation, check, evaluate, evaluate_predictions
     from mvenet.workflow._fitting import FittedTable, fit_table, model_in_words
+    from mvenet.workflow._fitting_targets import FittedTargets, fit_targets
     from mvenet.workflow._peers import ModelComparison, compare_models
     from mvenet.workflow._serving import predict_file, predictions
+    from mvenet.workflow._targets import JointEvaluation, evaluate_targets
 
 __all__ = [
     "Check",
     "Evaluation",
     "FittedTable",
+    "FittedTargets",
+    "JointEvaluation",
     "ModelComparison",
     "check",
     "compare_models",
     "evaluate",
     "evaluate_predictions",
+    "evaluate_targets",
     "fit_table",
+    "fit_targets",
     "model_in_words",
     "predict_file",
     "predictions",
@@ -27,8 +33,10 @@ __all__ = [
 _HOMES = {
     "_evaluation": ("Check", "Evaluation", "check", "evaluate", "evaluate_predictions"),
     "_fitting": ("FittedTable", "fit_table", "model_in_words"),
+    "_fitting_targets": ("FittedTargets", "fit_targets"),
     "_peers": ("ModelComparison", "compare_models"),
     "_serving": ("predict_file", "predictions"),
+    "_targets": ("JointEvaluation", "evaluate_targets"),
 }
 
 

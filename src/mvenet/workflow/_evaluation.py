@@ -17,6 +17,7 @@ from mvenet._models.conformal import Conformal
 from mvenet._utils.wording import verdict
 from mvenet.distributions import Distribution, WithAtoms
 from mvenet.workflow._known import TableModel, known, target_of
+from mvenet.workflow._known_targets import TableModels
 
 if TYPE_CHECKING:
     from mvenet.workflow._serving import Model
@@ -187,7 +188,7 @@ class Check:
     outside : ndarray of shape (n,), bool
         Rows with a cell beyond the range that was seen, or a level that was not.
     evaluation : Evaluation or None
-        Where the target is known.
+        Where the target is known; of several targets ``failure`` tells.
     changes : list of str
         How the table differs, in words.
     failure : str
@@ -221,21 +222,32 @@ def check(model: Model, frame: Any) -> Check:
     -------
     Check
     """
-    table = known(model)
-    target = table.target
+    several = TableModels.of(model)
+    table = known(model) if several is None else several.each[0]
     found, outside = drifts(table.encoder, frame)
     changes = [f"{drift.column}: {drift.remark}" for drift in found if drift.changed]
     share = float(outside.mean())
     if share > max(0.05, 3 / len(outside), Chance.of(table.encoder, len(outside)).rows_outside()):
         changes.append(f"{share:.1%} of the rows are outside what the model has seen")
-    evaluation, failure = None, ""
-    if target and target in frame.columns and _n_given(frame, target) >= 20:
-        evaluation = evaluate(model, frame)
-        word = evaluation.verdict(0.9)[0]
-        if word != "as claimed":
-            covered = f"{evaluation.coverage[0.9]:.1%} of the values"
-            failure = f"the 90 % interval is {word}: it holds {covered} of {target}"
+    each = [(model, table.target)]
+    if several is not None:
+        each = list(zip(several.joint.estimators, several.joint.names, strict=True))
+    checked = [_held(part, target, frame) for part, target in each]
+    failure = "; ".join(filter(None, (sentence for _, sentence in checked)))
+    evaluation = checked[0][0] if several is None else None
     return Check(len(outside), found, outside, evaluation, changes, failure)
+
+
+def _held(model: Any, target: str, frame: Any) -> tuple[Evaluation | None, str]:
+    """An evaluation, if the target is known in rows enough, and how intervals fail."""
+    if not target or target not in frame.columns or _n_given(frame, target) < 20:
+        return None, ""
+    evaluation = evaluate(model, frame)
+    word = evaluation.verdict(0.9)[0]
+    if word == "as claimed":
+        return evaluation, ""
+    covered = f"{evaluation.coverage[0.9]:.1%} of the values"
+    return evaluation, f"the 90 % interval is {word}: it holds {covered} of {target}"
 
 
 def _n_given(frame: Any, target: str) -> int:

@@ -198,17 +198,10 @@ def fit_table(
     evaluation = None
     if len(test):
         evaluation = stop.finish(lambda: _checked(estimator, X[test], y[test], rows[test]))
-    elif len(getattr(fitted, "oof_mean_", ())) == len(train):  # else it is of a fold's member
-        left = np.flatnonzero(np.isfinite(fitted.oof_mean_))
-        places = train[left]
-        evaluation = evaluate_predictions(y[places], left_out(fitted, left), rows[places])
+    else:
+        evaluation = evaluated_left_out(fitted, y, train, rows)
     if evaluation is not None and len(test):
-        estimator.held_out_ = {
-            "rows": len(test),
-            "rmse": evaluation.scores["rmse"],
-            "crps": evaluation.scores["crps"],
-            "covered_by_90": evaluation.coverage[0.9],
-        }
+        estimator.held_out_ = held_out(evaluation)
     named = X.with_columns(pl.Series(column, y))
     if evaluation is not None and y.max() > 1:
         notes += _below_zero(y, evaluation.dist, column)
@@ -224,6 +217,27 @@ def fit_table(
         seconds=perf_counter() - start,
         stopped=stop.pressed is not None,
     )
+
+
+def evaluated_left_out(
+    estimator: Any, y: Array, train: NDArray[Any], rows: NDArray[Any]
+) -> Evaluation | None:
+    """An evaluation by rows that folds left out; None if there were none."""
+    if len(getattr(estimator, "oof_mean_", ())) != len(train):  # of a fold's member, perhaps
+        return None
+    left = np.flatnonzero(np.isfinite(estimator.oof_mean_))
+    places = train[left]
+    return evaluate_predictions(y[places], left_out(estimator, left), rows[places])
+
+
+def held_out(evaluation: Evaluation) -> dict[str, float]:
+    """What a model's card tells of rows that were held out."""
+    return {
+        "rows": len(evaluation.y),
+        "rmse": evaluation.scores["rmse"],
+        "crps": evaluation.scores["crps"],
+        "covered_by_90": evaluation.coverage[0.9],
+    }
 
 
 def _copied(X: pl.DataFrame, y: Array, choice: str) -> NDArray[Any] | None:

@@ -19,6 +19,7 @@ from mvenet.table._ahead import ahead
 from mvenet.table._files import COLUMNAR, Part, chunks
 from mvenet.table._writing import write, write_columnar
 from mvenet.workflow._known import TableModel, known
+from mvenet.workflow._known_targets import TableModels, check_known
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -40,8 +41,11 @@ def predictions(
     intervals: Sequence[float] = (),
     quantiles: Sequence[float] = (),
     rows: NDArray[Any] | None = None,
+    simultaneous: bool = False,
 ) -> pl.DataFrame:
     """Columns ``mean``, ``std``, ``low_90``, ``high_90``, ``q_10`` … for each row of a table.
+
+    With several targets each name begins with that of its target: ``heating_mean``.
 
     Parameters
     ----------
@@ -52,26 +56,73 @@ def predictions(
     intervals, quantiles : sequence of float in (0, 1)
     rows : ndarray of shape (n,) or None
         Numbers of the rows in their file, from 0, for error messages.
+    simultaneous : bool
+        With several targets: intervals that hold for all of them at once.
 
     Returns
     -------
     polars.DataFrame
     """
-    names = _names(frame.columns, intervals, quantiles)
-    table = known(model)
-    return _told(table, table.encoded(frame, rows), names, intervals, quantiles)
+    asked = _Asked.of(model, intervals, quantiles, simultaneous)
+    return asked.added(frame, [table.encoded(frame, rows) for table in asked.tables])
 
 
-def _names(
-    there: Sequence[str], intervals: Sequence[float], quantiles: Sequence[float]
-) -> list[str]:
-    """The columns that are added, none of which may be there."""
+@dataclass(frozen=True)
+class _Asked:
+    """What is to be added to each row of a table, by the models of one target or of several."""
+
+    tables: tuple[TableModel, ...]
+    prefixes: tuple[str, ...]
+    intervals: Sequence[float]
+    quantiles: Sequence[float]
+    together: TableModels | None = None  # if intervals are to hold for all targets at once
+
+    @staticmethod
+    def of(
+        model: Model, intervals: Sequence[float], quantiles: Sequence[float], simultaneous: bool
+    ) -> _Asked:
+        check_known(model, simultaneous)
+        several = TableModels.of(model)
+        if several is None:
+            return _Asked((known(model),), ("",), intervals, quantiles)
+        prefixes = tuple(f"{name}_" for name in several.joint.names)
+        together = several if simultaneous else None
+        return _Asked(several.each, prefixes, intervals, quantiles, together)
+
+    def added(self, frame: Any, encoded: list[NDArray[Any]]) -> pl.DataFrame:
+        """The columns of predictions, none of which may be there."""
+        names = _names(self.intervals, self.quantiles)
+        taken = [p + name for p in self.prefixes for name in names if p + name in frame.columns]
+        if taken:
+            raise ValueError(f"The table has a column {taken[0]!r} already: rename it first.")
+        if self.together is not None:
+            return self._simultaneous(self.together, encoded)
+        each = zip(self.tables, self.prefixes, encoded, strict=True)
+        told = [
+            _told(table, numbers, names, self.intervals, self.quantiles).rename(
+                {name: prefix + name for name in names}
+            )
+            for table, prefix, numbers in each
+        ]
+        return pl.concat(told, how="horizontal")
+
+    def _simultaneous(self, models: TableModels, encoded: list[NDArray[Any]]) -> pl.DataFrame:
+        each = [table.distribution(e) for table, e in zip(self.tables, encoded, strict=True)]
+        joint = models.together(each, encoded[0])
+        held = [joint.simultaneous_interval(level) for level in self.intervals]
+        columns: dict[str, NDArray[Any]] = {}
+        for j, (prefix, dist) in enumerate(zip(self.prefixes, each, strict=True)):
+            ends = [end for both in held for end in both[:, j].T]
+            values = [dist.mean, dist.std, *ends, *(dist.ppf(level) for level in self.quantiles)]
+            names = [prefix + name for name in _names(self.intervals, self.quantiles)]
+            columns |= dict(zip(names, values, strict=True))
+        return pl.DataFrame(columns)
+
+
+def _names(intervals: Sequence[float], quantiles: Sequence[float]) -> list[str]:
+    """The columns that are added for a target."""
     names = ["mean", "std", *(f"{end}_{percent(v)}" for v in intervals for end in ("low", "high"))]
-    names += [f"q_{percent(level)}" for level in quantiles]
-    taken = [name for name in names if name in there]
-    if taken:
-        raise ValueError(f"The table has a column {taken[0]!r} already: rename it first.")
-    return names
+    return names + [f"q_{percent(level)}" for level in quantiles]
 
 
 def _told(
@@ -111,6 +162,7 @@ def predict_file(
     *,
     intervals: Sequence[float] = (),
     quantiles: Sequence[float] = (),
+    simultaneous: bool = False,
     header_rows: int = 1,
     form: str = ".csv",
     progress: Progress | None = None,
@@ -126,6 +178,8 @@ def predict_file(
     output : file opened for bytes, or path
         A path for Parquet and Arrow, in which columns of numbers are numbers.
     intervals, quantiles : sequence of float in (0, 1)
+    simultaneous : bool
+        With several targets: intervals that hold for all of them at once.
     header_rows : int
     form : str
         Ending of the kind of file: ``.csv``, ``.tsv``, ``.parquet``, ``.arrow``.
@@ -136,9 +190,10 @@ def predict_file(
     -------
     Served
     """
-    table = known(model)
-    decimal = table.encoder.named("number")
-    wanted = [*decimal, *filter(None, [table.target])]
+    asked = _Asked.of(model, intervals, quantiles, simultaneous)
+    encoder = asked.tables[0].encoder
+    decimal = encoder.named("number")
+    wanted = [*decimal, *filter(None, [table.target for table in asked.tables])]
     separator = "" if form in COLUMNAR else "\t" if form == ".tsv" else ","
     read = chunks(data, decimal, lines=separator, header_rows=header_rows, progress=progress)
 
@@ -146,11 +201,10 @@ def predict_file(
 
     def parts() -> Iterator[tuple[Part, pl.DataFrame]]:
         for part in ahead(read):
-            names = _names(part.values.columns, intervals, quantiles)
-            encoded = table.encoded(part.values, part.rows)
-            beyond = outside(table.encoder, part.values, encoded, FAR)
+            encoded = [table.encoded(part.values, part.rows) for table in asked.tables]
+            beyond = outside(encoder, part.values, encoded[0], FAR)
             odd.append(None if beyond is None else int(beyond.sum()))
-            yield part, _told(table, encoded, names, intervals, quantiles)
+            yield part, asked.added(part.values, encoded)
 
     done = 0
     if isinstance(output, Path):
