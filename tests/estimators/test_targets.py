@@ -298,3 +298,18 @@ def test_an_error_says_in_which_target():
     with pytest.raises(ValueError, match="target='log' needs") as caught:
         quick(target="log").fit(X, np.column_stack([np.exp(Y[:, 0]), Y[:, 1] - 100]))
     assert caught.value.__notes__ == ["While target 'y1' was fitted."]
+
+
+def test_a_cell_that_is_not_known_has_the_usual_correlation():
+    rng = np.random.default_rng(1)
+    inputs = rng.uniform(-1, 1, (240, 2))
+    tied = np.sign(inputs[:, 1]) * 0.95
+    one, own = rng.standard_normal((2, 240))
+    outcomes = np.column_stack([one, tied * one + np.sqrt(1 - tied**2) * own])
+    model = AutoRegressor("low", candidates=["linear"], cv=3, random_state=0).fit(inputs, outcomes)
+    assert model.model_.local is not None
+    gap = np.array([[0.5, np.nan]])
+    found = model.model_.correlation(gap)
+    middle = np.median(model.estimators_[0].model_.donors[:, 1])
+    assert_array_equal(found, model.model_.correlation(np.array([[0.5, middle]])))
+    assert np.isfinite(model.predict_dist(gap).logpdf(outcomes[:1])).all()

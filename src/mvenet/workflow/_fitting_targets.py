@@ -102,7 +102,9 @@ def fit_targets(
         Of polars or pandas.
     columns : sequence of str
         The columns to predict. Rows that lack one of them are left out.
-    search, members, target, effort, bounds, holdout, seed, verbose, expect, group, time, horizon, copies
+    search, members, target, effort, bounds, holdout, seed, verbose, expect
+        As in :func:`fit_table`.
+    group, time, horizon, copies
         As in :func:`fit_table`; what is said of the target holds for each.
     told : callable or None
         Told before the training what each column was taken for, by an encoder that knows.
