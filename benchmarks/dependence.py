@@ -1,13 +1,14 @@
 """What intervals cover where rows belong together: new groups, the next stretch, false alarms.
 
-    python benchmarks/dependence.py groups --data FOLDER      # default, and with groups
+    python benchmarks/dependence.py groups --data FOLDER      # default, folds by hand, groups
     python benchmarks/dependence.py time --data FOLDER        # default, and with time
+    python benchmarks/dependence.py table                     # what both have measured so far
     python benchmarks/dependence.py alarms --tables 500       # on independent rows
     python benchmarks/dependence.py found --data FOLDER       # on tables whose rows depend
 
 ``FOLDER`` holds ``grouped/``, ``timed/``, ``mixed/`` and ``tables/`` with CSV files, target last
-(but weather's, which is named). Every line is printed when it is known. The outcome is in
-docs/guides/groups-and-time.md.
+(but weather's, which is named). Each fit is a row of ``dependence.csv`` as soon as it is there, and
+is not made again. The outcome is in docs/guides/groups-and-time.md.
 """
 
 from __future__ import annotations
@@ -22,14 +23,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import records
 from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.model_selection import GroupShuffleSplit, KFold
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold
 
 from mvenet import AutoRegressor
 from mvenet._automatic import detection
 
 GROUPED = {"produc": "state", "guns": "state", "epil": "subject", "rice": "id"}
 LEFT_OUT = {"produc": ["region"]}  # which tells of the state
+ORIGINS = (0.75, 0.6, 0.65, 0.7, 0.8, 0.85)  # shares of the rows that are the past
+RESULTS = Path(__file__).with_suffix(".csv")
+FIELDS = ("table", "way", "repeat", "effort", "part", "rows", "coverage", "above", "crps", "rmse",
+          "seconds")  # fmt: skip
+Split = tuple[Any, dict[str, Any]]  # rows to train on, and by name rows to judge by
 
 
 class Rows(NamedTuple):
@@ -74,61 +81,70 @@ def timed(data: Path) -> Iterator[Rows]:
     yield Rows("bike", numbers(frame.iloc[:, :-1]), frame.iloc[:, -1].to_numpy(float), order)
 
 
-def scored(rows: Rows, train: Any, tests: list[Any], effort: str, **given: Any) -> list[Any]:
-    """Fit without some rows, and judge by them, part by part."""
+def measured(rows: Rows, way: str, repeat: float, effort: str, split: Split, given: Any) -> None:
+    """Fit without some rows, judge by them, part by part, and keep what comes out."""
+    key = {"table": rows.name, "way": way, "repeat": f"{repeat:g}", "effort": effort}
+    if any(key.items() <= known.items() for known in records.read(RESULTS)):
+        return
+    train, tests = split
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = AutoRegressor(effort, random_state=0, n_jobs=1)
+        model = AutoRegressor(effort, random_state=0, n_jobs=1, cv=given.pop("cv", None))
         model.fit(rows.X[train], rows.y[train], **given)
-    seconds, made = time.perf_counter() - start, []
-    for test in tests:
+    seconds = time.perf_counter() - start
+    for part, test in tests.items():
         dist, y = model.predict_dist(rows.X[test]), rows.y[test]
         low, high = dist.interval(0.9).T
-        made.append(
-            {
-                "coverage": float(np.mean((low <= y) & (y <= high))),
-                "above": float(np.mean(y > high)),
-                "crps": float(dist.crps(y).mean()),
-                "rmse": float(np.sqrt(np.mean((dist.mean - y) ** 2))),
-                "seconds": seconds,
-            }
-        )
-    return made
-
-
-def told(name: str, way: str, scores: list[dict[str, float]]) -> None:
-    """One line: averages over the repeats, and each coverage."""
-    mean = {key: np.mean([score[key] for score in scores]) for key in scores[0]}
-    each = " ".join(f"{score['coverage']:.2f}" for score in scores)
-    print(
-        f"{name:28} {way:8} covers {mean['coverage']:.1%} ({mean['above']:.1%} above)   CRPS "
-        f"{mean['crps']:.4g}   RMSE {mean['rmse']:.4g}   {mean['seconds']:.0f} s   [{each}]",
-        flush=True,
-    )
+        scores = {
+            "coverage": np.mean((low <= y) & (y <= high)),
+            "above": np.mean(y > high),
+            "crps": dist.crps(y).mean(),
+            "rmse": np.sqrt(np.mean((dist.mean - y) ** 2)),
+            "seconds": seconds,
+        }
+        told = {name: f"{value:.5g}" for name, value in scores.items()}
+        records.add(RESULTS, FIELDS, [key | {"part": part, "rows": len(test)} | told])
+        print(f"{rows.name:28} {way:8} {repeat:<5g} {part:9} {told}", flush=True)
 
 
 def groups(data: Path, repeats: int, effort: str) -> None:
     """A quarter of the groups left out."""
-    for rows in grouped(data):
-        split = GroupShuffleSplit(repeats, test_size=0.25, random_state=0)
-        parts = list(split.split(rows.X, rows.y, rows.tie))
-        for way in ("default", "groups"):
-            given = [{"groups": rows.tie[a]} if way == "groups" else {} for a, _ in parts]
-            fits = zip(parts, given, strict=True)
-            told(rows.name, way, [scored(rows, a, [b], effort, **g)[0] for (a, b), g in fits])
+    tables = list(grouped(data))
+    for repeat in range(repeats):
+        for rows in tables:
+            split = GroupShuffleSplit(repeat + 1, test_size=0.25, random_state=0)
+            train, test = list(split.split(rows.X, rows.y, rows.tie))[-1]
+            known = rows.tie[train]
+            by_hand = list(GroupKFold(5).split(known, groups=known))
+            for way, given in (("groups", {"groups": known}), ("by hand", {"cv": by_hand}),
+                               ("default", {})):  # fmt: skip
+                measured(rows, way, repeat, effort, (train, {"new": test}), given)
 
 
-def stretches(data: Path, effort: str) -> None:
-    """The last quarter left out: all of it, and as much of it as is promised."""
-    for rows in timed(data):
-        start = np.quantile(rows.tie, 0.75)
-        past, future = np.flatnonzero(rows.tie < start), np.flatnonzero(rows.tie >= start)
-        soon = future[: len(past) // 8]
-        for way, given in (("default", {}), ("time", {"time": rows.tie[past]})):
-            whole, first = scored(rows, past, [future, soon], effort, **given)
-            told(rows.name, way, [whole])
-            told(f"{rows.name}: as far as promised", way, [first])
+def stretches(data: Path, repeats: int, effort: str) -> None:
+    """What comes after the first so many rows: all of it, and as much of it as is promised."""
+    tables = list(timed(data))
+    for start in ORIGINS[:repeats]:
+        for rows in tables:
+            when = np.quantile(rows.tie, start)
+            past, future = np.flatnonzero(rows.tie < when), np.flatnonzero(rows.tie >= when)
+            parts = {"all later": future, "promised": future[: len(past) // 8]}
+            for way, given in (("time", {"time": rows.tie[past]}), ("default", {})):
+                measured(rows, way, start, effort, (past, parts), given)
+
+
+def table() -> None:
+    """Averages over the repeats."""
+    known = pd.DataFrame(records.read(RESULTS))
+    by = ["table", "effort", "part", "way"]
+    numeric = known.astype({name: float for name in FIELDS[6:]})
+    made = numeric.groupby(by).agg(
+        repeats=("coverage", "size"), coverage=("coverage", "mean"), least=("coverage", "min"),
+        above=("above", "mean"), crps=("crps", "mean"), rmse=("rmse", "mean"),
+        seconds=("seconds", "mean"),
+    )  # fmt: skip
+    print(made.to_string(float_format="{:.4g}".format))
 
 
 def left_out_errors(X: Any, y: Any, seed: int) -> Any:
@@ -184,7 +200,7 @@ def found(data: Path) -> None:
 def main() -> None:
     """Parse and run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("groups", "time", "alarms", "found"))
+    parser.add_argument("what", choices=("groups", "time", "table", "alarms", "found"))
     parser.add_argument("--data", type=Path, default=os.environ.get("MVENET_TABLES", "data"))
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--tables", type=int, default=500)
@@ -194,7 +210,9 @@ def main() -> None:
         case "groups":
             groups(Path(given.data), given.repeats, given.effort)
         case "time":
-            stretches(Path(given.data), given.effort)
+            stretches(Path(given.data), given.repeats, given.effort)
+        case "table":
+            table()
         case "alarms":
             alarms(given.tables)
         case "found":

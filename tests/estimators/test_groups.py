@@ -363,3 +363,10 @@ def test_checks_speak_of_the_rows_that_count():
     with pytest.raises(ValueError, match="groups holds one group only"):
         search().fit(X, Y, weight, groups=GROUPS)
     assert Belonging().checked(3) is None
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_dist", "predict_interval"])
+def test_groups_are_not_needed_to_predict(method):
+    model = tiny().fit(X[:40], Y[:40])
+    with pytest.raises(TypeError, match="to predict it is not needed"):
+        getattr(model, method)(X[:2], groups=[1, 2])

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 
-from mvenet import load, persistence
+from mvenet import load, persistence, report
 from mvenet.workflow import _fitting as fitting
 from mvenet.workflow import evaluate, fit_table
 from mvenet.workflow._belonging import Belonging
 from mvenet.workflow._evaluation import remarks
+from mvenet.workflow._ties import Ties
 
 pytestmark = pytest.mark.usefixtures("short")
 
@@ -82,6 +84,7 @@ def test_a_model_tells_for_whom_it_was_made(tmp_path):
     told = remarks(loaded, evaluate(loaded, off))
     assert told == [
         "What is promised holds for rows of new values of patient.",
+        *Ties.of_model(loaded).compared(FRAME).sentences(),
         "100.0% of the values lie above their 90 % interval, 0.0% below.",
     ]
 
@@ -179,3 +182,67 @@ def test_copies_are_held_out_together_or_apart():
     assert fitting._copied(X[:60], y[:60], "together") is None
     with pytest.raises(ValueError, match="copies='together' is for a search"):
         fitted(copies="together")
+
+
+@pytest.fixture(scope="module")
+def by_patient():
+    return fitted(group="patient")
+
+
+@pytest.fixture(scope="module")
+def by_visit():
+    return fitted(time="visit")
+
+
+def test_a_table_is_told_apart_into_known_and_new_groups(by_patient, tmp_path):
+    persistence.save(by_patient.model, tmp_path / "m.mve")
+    ties = Ties.of_model(persistence.load_to_predict(tmp_path / "m.mve"))
+    held = np.unique(FRAME["patient"].to_numpy()[by_patient.evaluation.rows])
+    compared = ties.compared(FRAME)
+    assert compared.facts == {"known_groups": K - len(held), "new_groups": len(held)}
+    assert (
+        f"{M * len(held)} of {K * M} rows are of {len(held)} new values of patient"
+        in (compared.sentences()[0])
+    )
+    assert (ties.compared(FRAME[:50]) + ties.compared(FRAME[50:])).facts == compared.facts
+    only_new = ties.compared(FRAME.filter(pl.col("patient").is_in(held.tolist())))
+    assert only_new.sentences() == [
+        f"All {M * len(held)} rows are of new values of patient ({len(held)})."
+    ]
+    assert ties.compared(FRAME.drop("patient")).sentences() == []
+    assert not any(name.encode() in (tmp_path / "m.mve").read_bytes() for name in held)
+
+
+def test_later_rows_are_counted(by_visit):
+    ties = Ties.of_model(by_visit.model)
+    compared = ties.compared(FRAME)
+    assert compared.later == len(by_visit.evaluation.rows)
+    assert "later than all that was trained on (visit 20" in compared.sentences()[0]
+    assert (
+        Ties.of_model(by_visit.model).compared(FRAME.with_columns(visit=pl.lit("?"))).later is None
+    )
+
+
+def test_coverage_is_told_by_group_and_along_time(by_patient, by_visit):
+    made = evaluate(by_patient.model, FRAME)
+    counted, inside = made.coverage_by(), made.inside
+    for name, share in zip(counted["group"], counted["coverage"], strict=True):
+        assert share == pytest.approx(inside[FRAME["patient"].to_numpy() == name].mean())
+    assert made.coverage[0.9] == pytest.approx(inside.mean())
+    along = evaluate(by_visit.model, FRAME)
+    starts = along.coverage_by()["group"]
+    assert along.by.along and starts.tolist() == sorted(starts.tolist()) and len(starts) == 7
+    assert evaluate(fitted().model, FRAME).coverage_by() is None
+
+
+def test_the_report_shows_it_and_advises_nothing_that_cannot_help(by_patient):
+    made = evaluate(by_patient.model, FRAME)
+    page = report.render(by_patient.model, made, frame=FRAME)
+    assert "And group by group?" in page and "rows of new values of patient" in page
+    assert "--calibrate" not in page
+
+
+@pytest.mark.parametrize("kept", [3, {}, {"group": "a"}, {"group": 1, "groups": 2}])
+def test_ties_that_no_fit_has_kept_are_none(kept):
+    odd = SimpleNamespace(ties_=kept)
+    assert (Ties.of_model(odd).group, Ties.of_model(odd).time) == ("", "")

@@ -119,7 +119,7 @@ def test_commands_that_import_neither_scikit_learn_nor_what_it_brings(
     assert python(code, command, file, *options.split(), cwd=tmp_path).endswith("imported:\n")
     if command == "predict":
         names = pl.read_csv(tmp_path / "out.csv").columns
-        assert names[-4:] == ["mean", "std", "low_90", "high_90"]
+        assert names[-5:] == ["mean", "std", "low_90", "high_90", "outside"]
 
 
 def test_any_estimator_that_tells_a_std_may_follow_the_encoder() -> None:

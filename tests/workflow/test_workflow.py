@@ -290,7 +290,7 @@ def test_columns_have_names_that_say_what_they_are(fitted):
     frame = houses(5)
     out = predictions(fitted.model, frame, [0.5, 0.9, 0.975], [0.1, 0.025, 0.999])
     assert out.columns == ["mean", "std", "low_50", "high_50", "low_90", "high_90", "low_97.5",
-                           "high_97.5", "q_10", "q_2.5", "q_99.9"]  # fmt: skip
+                           "high_97.5", "q_10", "q_2.5", "q_99.9", "outside"]  # fmt: skip
     dist = predictive_distribution(fitted.model, frame)
     assert_array_equal(out[["low_90", "high_90"]], dist.interval(0.9))
     assert_array_equal(out["q_2.5"], dist.ppf(0.025))

@@ -39,6 +39,7 @@ def card(model: Any) -> dict[str, Any]:
         "rows_left_out": told.get("oof_scores_"),
         "rows_held_out": told.get("held_out_"),
         "promise": told.get("promise_"),
+        **_ties(told.get("ties_")),
     }
     return {name: value for name, value in made.items() if value not in (None, "")}
 
@@ -63,6 +64,14 @@ def _of_targets(joint: JointModel) -> dict[str, Any]:
     ]
     together: dict[str, Any] = {"errors": pairs, "same_for_all_rows": joint.local is None}
     return {"targets": each, **shared, "together": together}
+
+
+def _ties(kept: Any) -> dict[str, Any]:
+    """The columns that tie rows together, and how many groups were trained on."""
+    if type(kept) is not dict:
+        return {}
+    told = {name: kept[name] for name in ("group", "time") if kept.get(name)}
+    return told | ({"groups": len(kept.get("groups", ()))} if "group" in told else {})
 
 
 def _ranges(encoder: Any, names: list[str]) -> dict[str, dict[str, Any]]:

@@ -17,7 +17,13 @@ from mvenet._models.conformal_ends import (
     normals_of,
     quantile_by_share,
 )
-from mvenet._models.predictor import Encoded, Predictor, PredictsDistribution, is_estimator
+from mvenet._models.predictor import (
+    Encoded,
+    Predictor,
+    PredictsDistribution,
+    groups_not_needed,
+    is_estimator,
+)
 from mvenet._models.strata import Strata, labels_of, ratios_of
 from mvenet._utils.finite import has_gaps
 from mvenet.distributions import (
@@ -50,6 +56,7 @@ class Conformal(PredictsDistribution):
     _strata: list[NDArray[np.int64]] | None  # of the scores, by number: ``by``
     n_calibration_by_: dict[str, int]
 
+    @groups_not_needed
     def predict_dist(self, X: Any) -> Distribution:
         """Predictive distribution of each row: the mixture of the members', after the factor.
 
@@ -85,6 +92,7 @@ class Conformal(PredictsDistribution):
             mixture = normal_or_mixture(means, stds, weights, disagreement)
         return _with_atoms_of(parts, mixture)._labelled(X)
 
+    @groups_not_needed
     def predict_interval(
         self, X: Any, coverage: float | ArrayLike = 0.9, *, kind: str = "central"
     ) -> Array:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,9 @@ from mvenet._utils.finite import check_finite, has_gaps
 from mvenet._utils.machine import effective_threads
 from mvenet.distributions import Distribution, Joint
 
+_Model = TypeVar("_Model")
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
 _FEW_ROWS = 128  # predicted without starting a thread
 _AT_ONCE = 2**20  # members times rows of a distribution that is only needed in passing
 
@@ -33,6 +37,23 @@ class Encoded:
         return len(self.numbers)
 
 
+def groups_not_needed(
+    method: Callable[Concatenate[_Model, _Given], _Made],
+) -> Callable[Concatenate[_Model, _Given], _Made]:
+    """Let a method say that it does without what ``fit`` takes for rows that belong together."""
+
+    @functools.wraps(method)
+    def called(self: _Model, /, *args: _Given.args, **given: _Given.kwargs) -> _Made:
+        for name in given.keys() & {"groups", "time", "horizon"}:
+            raise TypeError(
+                f"{method.__name__}() takes no {name}: it is for fit, and to predict it is not "
+                f"needed, since rows are taken to be new ones. Leave {name} out."
+            )
+        return method(self, *args, **given)
+
+    return called
+
+
 class PredictsDistribution(ABC):
     """All ways to predict, and to save, of an estimator that has ``predict_dist``."""
 
@@ -42,6 +63,7 @@ class PredictsDistribution(ABC):
     unit_: str  # of y, if that was said
     held_out_: dict[str, float]  # scores of rows that were held out by whoever fitted it
     promise_: str  # for which rows intervals hold, if not for any like those of the fit
+    ties_: dict[str, Any]  # the columns that tie rows together, and which groups were seen
 
     def _takes_frames(self) -> bool:
         """Whether it was fitted to a frame of more than numbers, which its encoder knows."""
@@ -63,6 +85,7 @@ class PredictsDistribution(ABC):
     def predict_dist(self, X: ArrayLike) -> Distribution:
         """Predictive distribution of each row."""
 
+    @groups_not_needed
     def predict(
         self, X: ArrayLike, return_std: bool = False
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -82,6 +105,7 @@ class PredictsDistribution(ABC):
         dist = self.predict_dist(X)
         return (dist.mean, dist.std) if return_std else dist.mean
 
+    @groups_not_needed
     def predict_interval(
         self, X: ArrayLike, coverage: float | ArrayLike = 0.9, *, kind: str = "central"
     ) -> NDArray[np.float64]:
@@ -114,6 +138,7 @@ class PredictsDistribution(ABC):
             raise ValueError("kind='simultaneous' is for several targets: use kind='central'.")
         return dist.simultaneous_interval(coverage)
 
+    @groups_not_needed
     def predict_quantiles(
         self, X: ArrayLike, quantiles: ArrayLike = (0.1, 0.5, 0.9)
     ) -> NDArray[np.float64]:
@@ -223,6 +248,7 @@ class Predictor(PredictsDistribution):
 
     columns_.__doc__ = PredictsDistribution.columns_.__doc__
 
+    @groups_not_needed
     def predict_dist(self, X: ArrayLike) -> Distribution:
         """Predictive distribution of each row.
 
@@ -248,6 +274,7 @@ class Predictor(PredictsDistribution):
         model: Any = self.__dict__.get("model_")
         return model if isinstance(model, JointModel) else None
 
+    @groups_not_needed
     def predict(
         self, X: ArrayLike, return_std: bool = False
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -112,12 +112,15 @@ def predict(
     seconds = time.perf_counter() - start
     if as_json:
         told = {"rows": served.rows, "rows_far_outside": served.outside, "seconds": seconds}
+        told |= served.compared.facts
         print_json({"output": str(output), **told})
     elif not quiet:
         say(f"{printing.several_rows(served.rows)} in {seconds:.1f} s: {output}")
         if served.outside:
             where = "far outside what the model has seen: mvenet check tells where"
             say(f"{served.outside:,} of them {where}.")
+        for sentence in served.compared.sentences():
+            say(f"Note: {sentence}")
 
 
 def _check_levels(levels: tuple[float, ...], name: str) -> None:

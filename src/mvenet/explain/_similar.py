@@ -1,7 +1,7 @@
 """Training rows that are like a row, and whether a row is like any of them.
 
-A model file holds no training rows: it would grow with the table, and give away the rows of people
-who trusted whoever fitted it. So the rows are given by the caller, who has them.
+A model file does not hold the training rows (only a few, see :mod:`mvenet._models.unknown`): it
+would grow with the table. So the rows are given by the caller, who has them.
 """
 
 from __future__ import annotations

@@ -321,6 +321,8 @@ def _evaluated(model: Any, evaluation: Evaluation, fitted: FittedTable | None) -
     y, dist = evaluation.y, evaluation.dist
     n, r2 = len(y), evaluation.scores["r2"]
     odd = findings.odd_rows(y, dist)
+    table = _table(model)
+    known_promise = table.promise if table else ""
     low, high = dist.interval(findings.ODD).T
     content: dict[str, Any] = {
         "evaluation": evaluation,
@@ -346,6 +348,10 @@ def _evaluated(model: Any, evaluation: Evaluation, fitted: FittedTable | None) -
         ],
         "n_odd": len(odd),
         "misses": evaluation.misses,
+        # Conformal intervals are made by rows like those of the table: of others they know nothing.
+        "calibrating_helps": not (known_promise or evaluation.elsewhere or evaluation.calibrated),
+        "elsewhere": evaluation.elsewhere,
+        "by": findings.coverage_by(evaluation),
         "at_atoms": evaluation.expected(0.9) if evaluation.expected(0.9) > 0.9 else None,
         "lines": [findings.scores("mvenet", y, dist)],
         "drivers": [],
@@ -445,6 +451,7 @@ def _drawings(networks: Any, evaluation: Evaluation | None, label: str) -> dict[
                 *given, y_label=label, ax=ax
             ),
             "coverage": lambda ax: _coverage(evaluation, ax),
+            **({} if evaluation.by is None else {"by": lambda ax: _coverage_by(evaluation, ax)}),
             "pit": lambda ax: plots.PITDisplay.from_predictions(*given, ax=ax),
             "spread": lambda ax: plots.SpreadDisplay.from_predictions(*given, y_label=label, ax=ax),
         }
@@ -464,6 +471,17 @@ def _coverage(evaluation: Evaluation, ax: Any) -> object:
     nominal, observed = (np.array(list(v)) for v in zip(*evaluation.coverage.items(), strict=True))
     display = plots.CoverageDisplay(nominal=nominal, observed=observed, n_rows=len(evaluation.y))
     return display.plot(ax=ax)
+
+
+def _coverage_by(evaluation: Evaluation, ax: Any) -> object:
+    """Coverage by group, the least covered first, or along time."""
+    from mvenet import plots
+
+    counted, by = evaluation.coverage_by(), evaluation.by
+    if counted is None or by is None:
+        return None
+    order, name = "group" if by.along else "coverage", _short(by.name, 30).replace("$", r"\$")
+    return plots.CoverageByDisplay._of(counted, 0.9, order, 20, name).plot(ax)
 
 
 def _picture(draw: Drawing, size: tuple[float, float] = SIZE) -> str:

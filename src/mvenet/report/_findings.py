@@ -21,6 +21,8 @@ from mvenet.distributions._atoms import nothing_between
 if TYPE_CHECKING:
     import polars as pl
 
+    from mvenet.workflow import Evaluation
+
 Array = NDArray[np.float64]
 PARTS = ("rmse", "nll", "crps", "coverage", "width")  # of a line of the table of scores
 MOST_NAMED = 6  # values that many rows share
@@ -146,6 +148,21 @@ def recognised(estimator: Any, name: str) -> str:
     if len(values) == 1:
         return f"Many rows share the value {first[0]}, which has a probability of its own."
     return f"Many rows share one of the values {', '.join(first)}{more}: each has a probability."
+
+
+def coverage_by(evaluation: Evaluation) -> str:
+    """Coverage by group or along time, in a sentence; empty if neither is known."""
+    counted, by = evaluation.coverage_by(), evaluation.by
+    if counted is None or by is None:
+        return ""
+    share, slack = counted["coverage"], 1e-12
+    off = int(np.sum((share < counted["low"] - slack) | (share > counted["high"] + slack)))
+    what = f"stretches of {by.name}" if by.along else f"values of {by.name}"
+    return (
+        f"The 90 % intervals hold {share.min():.0%} to {share.max():.0%} of the rows of "
+        f"{len(share):,} {what}; {off:,} of them are off by more than chance allows if rows were "
+        "independent, which rows that belong together seldom are."
+    )
 
 
 def odd_rows(y: Array, dist: Distribution) -> NDArray[np.int64]:

@@ -16,6 +16,27 @@ from mvenet._columns import dates
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
+MOST_STRETCHES = 12  # that coverage is told of, one by one
+ROWS_OF_A_STRETCH = 20  # at least
+
+
+@dataclass(frozen=True)
+class By:
+    """What coverage is told apart by: the groups of rows, or stretches along time.
+
+    Attributes
+    ----------
+    name : str
+        Of the column.
+    labels : ndarray of shape (n,)
+        Of each row: the name of its group, or when its stretch begins.
+    along : bool
+        Whether they are stretches of time.
+    """
+
+    name: str
+    labels: NDArray[Any]
+    along: bool
 
 
 @dataclass(frozen=True)
@@ -100,6 +121,14 @@ class Belonging:
         held = self.moments >= start if self.horizon is None else self.moments > start
         return np.flatnonzero(~held), np.flatnonzero(held)
 
+    def by(self, rows: Rows) -> By | None:
+        """What the coverage of some rows is told apart by."""
+        if self.groups is not None:
+            return By(str(self.group), self.groups[rows], along=False)
+        if self.moments is None:
+            return None
+        return By(str(self.time), stretches_of(self.moments[rows], self.dated), along=True)
+
     def promise(self, rows: Rows) -> str:
         """For whom the intervals of a model that was fitted to these rows hold."""
         if self.moments is None:
@@ -111,6 +140,17 @@ class Belonging:
         unit = " days" if self.dated else f" of {self.time}"
         later = f"the next {length:.4g}{unit}"
         return later if self.group is None else f"{later}, of new values of {self.group}"
+
+
+def stretches_of(moments: Array, dated: bool) -> NDArray[Any]:
+    """When the stretch begins that each moment is in; stretches have about as many rows."""
+    count = max(1, min(MOST_STRETCHES, len(moments) // ROWS_OF_A_STRETCH))
+    ordered = np.sort(moments)
+    starts = np.unique(ordered[np.linspace(0, len(ordered), count, endpoint=False).astype(int)])
+    begins = starts[np.searchsorted(starts, moments, side="right") - 1]
+    if not dated:
+        return np.asarray(begins)
+    return np.asarray(np.floor(begins).astype("datetime64[D]")).astype(str)
 
 
 def _groups_held_out(groups: NDArray[Any], holdout: float, seed: int | None) -> tuple[Rows, Rows]:

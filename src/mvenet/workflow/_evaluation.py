@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +16,11 @@ from mvenet._columns.profile import Chance, Drift, drifts
 from mvenet._models.conformal import Conformal
 from mvenet._utils.wording import verdict
 from mvenet.distributions import Distribution, WithAtoms
+from mvenet.metrics._calibration import counted_by
+from mvenet.workflow._belonging import By
 from mvenet.workflow._known import TableModel, known, target_of
 from mvenet.workflow._known_targets import TableModels
+from mvenet.workflow._ties import Ties
 
 if TYPE_CHECKING:
     from mvenet.workflow._serving import Model
@@ -47,6 +50,12 @@ class Evaluation:
         Whether the coverage is that of conformal intervals rather than of ``dist``.
     misses : tuple of two floats
         Share of the rows below their 90 % interval, and above it.
+    inside : ndarray of shape (n,), bool, or None
+        Which rows their 90 % interval holds.
+    by : By or None
+        The groups that rows are of, or the stretches of time.
+    elsewhere : sequence of str
+        How the rows differ from those trained on: new groups, later rows.
     """
 
     y: Array
@@ -57,6 +66,15 @@ class Evaluation:
     without_target: int = 0
     calibrated: bool = False
     misses: tuple[float, float] = (math.nan, math.nan)
+    inside: NDArray[np.bool_] | None = None
+    by: By | None = None
+    elsewhere: Sequence[str] = ()
+
+    def coverage_by(self) -> dict[str, NDArray[Any]] | None:
+        """Coverage of the 90 % intervals by group or along time, with the limits of chance."""
+        if self.by is None or self.inside is None:
+            return None
+        return counted_by(self.inside, self.by.labels, 0.9)
 
     @property
     def middle(self) -> float:
@@ -125,7 +143,9 @@ def evaluate_predictions(
     nine = (intervals or {}).get(0.9)
     low, high = (dist.interval(0.9) if nine is None else nine).T
     misses = float(np.mean(y < low)), float(np.mean(y > high))
-    return Evaluation(y, dist, scores, covered, rows, without_target, bool(intervals), misses)
+    inside = (low <= y) & (y <= high)
+    own = bool(intervals)
+    return Evaluation(y, dist, scores, covered, rows, without_target, own, misses, inside)
 
 
 def evaluate(model: Model, frame: Any) -> Evaluation:
@@ -144,13 +164,16 @@ def evaluate(model: Model, frame: Any) -> Evaluation:
     """
     X, y, rows = split_target(frame, target_of(model))
     table = known(model)
-    return evaluated(table, table.encoded(X, rows), y, rows, len(frame) - len(y))
+    made = evaluated(table, table.encoded(X, rows), y, rows, len(frame) - len(y))
+    ties = Ties.of_model(model)
+    return replace(made, by=ties.by(X), elsewhere=ties.compared(X).sentences())
 
 
 def remarks(model: Model, evaluation: Evaluation) -> list[str]:
-    """For whom the coverage is promised and, if it is too small, on which side misses lie."""
+    """For whom the coverage is promised, how the rows differ, and on which side misses lie."""
     promise = known(model).promise
     remarks = [f"What is promised holds for {promise}."] if promise else []
+    remarks += evaluation.elsewhere
     if verdict(0.9, evaluation.coverage[0.9], len(evaluation.y))[0] == "too narrow":
         below, above = evaluation.misses
         remarks.append(

@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
-from mvenet import metrics
 from mvenet._automatic import detection
 from mvenet._automatic.constants import STAND_TWICE
 from mvenet._columns.cells import split_target, texts
@@ -35,6 +34,7 @@ from mvenet.table import TableEncoder
 from mvenet.workflow._belonging import Belonging
 from mvenet.workflow._evaluation import Evaluation, evaluate_predictions, evaluated
 from mvenet.workflow._known import known
+from mvenet.workflow._ties import Ties
 
 Array = NDArray[np.float64]
 STOPPED = "Stopped before all was tried: this is the best model so far."
@@ -193,6 +193,7 @@ def fit_table(
     promise = tied.promise(train)
     if promise:
         estimator.promise_ = promise
+        estimator.ties_ = Ties.of_rows(tied, train).kept
     elif search:
         notes += _identifiers(encoder, X[train], encoded, y[train])
     evaluation = None
@@ -200,13 +201,16 @@ def fit_table(
         evaluation = stop.finish(lambda: _checked(estimator, X[test], y[test], rows[test]))
     else:
         evaluation = evaluated_left_out(fitted, y, train, rows)
+    if evaluation is not None:
+        judged = test if len(test) else np.flatnonzero(np.isin(rows, evaluation.rows))
+        evaluation = replace(evaluation, by=tied.by(judged))
     if evaluation is not None and len(test):
         estimator.held_out_ = held_out(evaluation)
     named = X.with_columns(pl.Series(column, y))
     if evaluation is not None and y.max() > 1:
         notes += _below_zero(y, evaluation.dist, column)
     if evaluation is not None and tied.groups is not None and len(test):
-        notes += _by_group(evaluation, tied.groups[test], str(group))
+        notes += _by_group(evaluation)
     return FittedTable(
         estimator,
         evaluation,
@@ -331,14 +335,16 @@ def _identifiers(encoder: TableEncoder, X: pl.DataFrame, encoded: Array, y: Arra
     ]
 
 
-def _by_group(evaluation: Evaluation, groups: NDArray[Any], name: str) -> list[str]:
+def _by_group(evaluation: Evaluation) -> list[str]:
     """Which of the groups held out are covered by chance no more."""
-    table = metrics.coverage_by(evaluation.y, evaluation.dist, groups)
+    table, by = evaluation.coverage_by(), evaluation.by
+    if table is None or by is None:
+        return []
     off = (table["coverage"] < table["low"]) | (table["coverage"] > table["high"])
     worst = table["group"][np.argsort(table["coverage"], kind="stable")][:3]
     share = table["coverage"]
     return [
-        f"Of {len(share)} new values of {name}, the 90 % intervals cover {share.min():.0%} to "
+        f"Of {len(share)} new values of {by.name}, the 90 % intervals cover {share.min():.0%} to "
         f"{share.max():.0%} of the rows; {int(off.sum())} are off by more than chance allows if "
         f"their rows were independent. Least covered: {', '.join(map(str, worst))}."
     ]

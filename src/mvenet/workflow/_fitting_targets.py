@@ -25,6 +25,7 @@ from mvenet.workflow._belonging import Belonging
 from mvenet.workflow._fitting import FittedTable
 from mvenet.workflow._known_targets import TableModels
 from mvenet.workflow._targets import JointEvaluation, evaluated_together
+from mvenet.workflow._ties import Ties
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -145,9 +146,11 @@ def fit_targets(
         stop = Stop(fit_until_stopped(estimator, table, named, **given))
     names = list(units) if len(units) > 1 else [*units, ""][:1] * len(columns)
     promise = tied.promise(train)
+    ties = {"ties_": Ties.of_rows(tied, train).kept} if promise else {}
+    estimator.__dict__.update(ties)
     for part, unit in zip(estimator.estimators_, names, strict=True):
         vars(part).update({"unit_": unit} if unit else {})
-        vars(part).update({"promise_": promise} if promise else {})
+        vars(part).update({"promise_": promise, **ties} if promise else {})
     warned = [
         single._of_table(w, probe.encoder_) for w in caught if issubclass(w.category, UserWarning)
     ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
+import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
@@ -20,6 +23,7 @@ from mvenet.table._files import COLUMNAR, Part, chunks
 from mvenet.table._writing import write, write_columnar
 from mvenet.workflow._known import TableModel, known
 from mvenet.workflow._known_targets import TableModels, check_known
+from mvenet.workflow._ties import Compared, Ties
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 # A row is reported only if it lies beyond a range by more than this share of it: a few of any table
 # are beyond a little.
 FAR = 0.1
+OUTSIDE = "outside"  # the column that tells which rows those are
 
 
 def predictions(
@@ -45,7 +50,8 @@ def predictions(
 ) -> pl.DataFrame:
     """Columns ``mean``, ``std``, ``low_90``, ``high_90``, ``q_10`` … for each row of a table.
 
-    With several targets each name begins with that of its target: ``heating_mean``.
+    With several targets each name begins with that of its target: ``heating_mean``. And
+    ``outside``: whether a row is far outside what the model has seen.
 
     Parameters
     ----------
@@ -64,7 +70,9 @@ def predictions(
     polars.DataFrame
     """
     asked = _Asked.of(model, intervals, quantiles, simultaneous)
-    return asked.added(frame, [table.encoded(frame, rows) for table in asked.tables])
+    encoded = [table.encoded(frame, rows) for table in asked.tables]
+    encoder = asked.tables[0].encoder
+    return asked.added(frame, encoded, outside(encoder, encoder.tidy(frame), encoded[0], FAR))
 
 
 @dataclass(frozen=True)
@@ -89,14 +97,21 @@ class _Asked:
         together = several if simultaneous else None
         return _Asked(several.each, prefixes, intervals, quantiles, together)
 
-    def added(self, frame: Any, encoded: list[NDArray[Any]]) -> pl.DataFrame:
-        """The columns of predictions, none of which may be there."""
-        names = _names(self.intervals, self.quantiles)
-        taken = [p + name for p in self.prefixes for name in names if p + name in frame.columns]
+    def added(
+        self, frame: Any, encoded: list[NDArray[Any]], beyond: NDArray[np.bool_] | None
+    ) -> pl.DataFrame:
+        """The columns of predictions, none of which may be there, and which rows are outside."""
+        names = [p + name for p in self.prefixes for name in _names(self.intervals, self.quantiles)]
+        taken = [name for name in (*names, OUTSIDE) if name in frame.columns]
         if taken:
             raise ValueError(f"The table has a column {taken[0]!r} already: rename it first.")
+        made = self._predicted(encoded)
+        return made if beyond is None else made.with_columns(pl.Series(OUTSIDE, beyond))
+
+    def _predicted(self, encoded: list[NDArray[Any]]) -> pl.DataFrame:
         if self.together is not None:
             return self._simultaneous(self.together, encoded)
+        names = _names(self.intervals, self.quantiles)
         each = zip(self.tables, self.prefixes, encoded, strict=True)
         told = [
             _told(table, numbers, names, self.intervals, self.quantiles).rename(
@@ -148,11 +163,12 @@ def _told(
 class Served:
     """What was written: so many rows, of which some are far outside what the model has seen.
 
-    Models of old do not know how many: then that is None.
+    Models of old do not know how many: then that is None. ``compared`` tells of groups and time.
     """
 
     rows: int
     outside: int | None
+    compared: Compared
 
 
 def predict_file(
@@ -198,13 +214,16 @@ def predict_file(
     read = chunks(data, decimal, lines=separator, header_rows=header_rows, progress=progress)
 
     odd: list[int | None] = []
+    ties = Ties.of_model(model)
+    compared: list[Compared] = []
 
     def parts() -> Iterator[tuple[Part, pl.DataFrame]]:
         for part in ahead(read):
             encoded = [table.encoded(part.values, part.rows) for table in asked.tables]
             beyond = outside(encoder, part.values, encoded[0], FAR)
             odd.append(None if beyond is None else int(beyond.sum()))
-            yield part, asked.added(part.values, encoded)
+            compared.append(ties.compared(part.values))
+            yield part, asked.added(part.values, encoded, beyond)
 
     done = 0
     if isinstance(output, Path):
@@ -216,4 +235,5 @@ def predict_file(
         for part, added in ahead(parts()):
             write(part.shown, added, output, header=not done, separator=separator, lines=part.lines)
             done += len(added)
-    return Served(done, None if None in odd else sum(filter(None, odd)))
+    both = functools.reduce(operator.add, compared) if compared else ties.compared(pl.DataFrame())
+    return Served(done, None if None in odd else sum(filter(None, odd)), both)
