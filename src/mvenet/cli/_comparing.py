@@ -17,6 +17,7 @@ from mvenet.cli._options import (
     HORIZON,
     PATH,
     SEED,
+    SHEET,
     TARGET,
     TIME,
     command,
@@ -38,6 +39,7 @@ from mvenet.cli._printing import busy, print_json, progress_bar, say
     HORIZON,
     option("--drop", multiple=True, help="Column to leave out; repeatable."),
     HEADER_ROWS,
+    SHEET,
     SEED,
     example="mvenet compare houses.csv --target price",
 )  # fmt: skip
@@ -51,6 +53,7 @@ def compare(
     horizon: float | None,
     drop: tuple[str, ...],
     header_rows: int,
+    sheet: str | None,
     seed: int,
     as_json: bool,
     quiet: bool,
@@ -61,7 +64,7 @@ def compare(
 
     silent = quiet or as_json
     with progress_bar(f"reading {data.name}", silent) as bar:
-        frame = table.read(data, header_rows=header_rows, progress=bar)
+        frame = table.read(data, header_rows=header_rows, sheet=sheet, progress=bar)
     frame = without(frame, drop, [target])
     split_target(frame, target)  # a wrong name need not wait for scikit-learn
     from mvenet import workflow
@@ -92,6 +95,7 @@ def compare(
     DASK,
     option("--dry-run", is_flag=True, help="Only tell what it costs."),
     HEADER_ROWS,
+    SHEET,
     SEED,
     example="mvenet strategies houses.csv --target price --store runs --dry-run",
 )
@@ -108,6 +112,7 @@ def strategies(
     dask: str | None,
     dry_run: bool,
     header_rows: int,
+    sheet: str | None,
     seed: int,
     as_json: bool,
     quiet: bool,
@@ -119,7 +124,7 @@ def strategies(
 
     silent = quiet or as_json
     with progress_bar(f"reading {data.name}", silent) as bar:
-        frame = table.read(data, header_rows=header_rows, progress=bar)
+        frame = table.read(data, header_rows=header_rows, sheet=sheet, progress=bar)
     X, y, _ = split_target(frame, target)
     from mvenet import comparison  # with scikit-learn, for which a wrong path need not wait
     from mvenet.workflow._belonging import Belonging

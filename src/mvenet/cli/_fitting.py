@@ -22,6 +22,7 @@ from mvenet.cli._options import (
     PATH,
     REPORT,
     SEED,
+    SHEET,
     TARGETS,
     TIME,
     UNIT,
@@ -94,6 +95,7 @@ def _end(text: str) -> float | None:
     UNIT,
     option("--drop", multiple=True, help="Column to leave out; repeatable."),
     HEADER_ROWS,
+    SHEET,
     SEED,
     example="mvenet fit houses.csv --target price -o houses.mve",
 )  # fmt: skip
@@ -117,6 +119,7 @@ def fit(
     unit: tuple[str, ...],
     drop: tuple[str, ...],
     header_rows: int,
+    sheet: str | None,
     seed: int,
     as_json: bool,
     quiet: bool,
@@ -136,7 +139,7 @@ def fit(
     check_packages(skops="persist", **({} if report is None else FOR_REPORTS))
     silent = quiet or as_json
     with progress_bar(f"reading {data.name}", silent) as bar:
-        frame = table.read(data, header_rows=header_rows, progress=bar)
+        frame = table.read(data, header_rows=header_rows, sheet=sheet, progress=bar)
     frame = without(frame, drop, target)
     rows = len(split_targets(frame, target)[1])
     from mvenet import workflow  # with scikit-learn, for which no error of the table need wait

@@ -53,7 +53,7 @@ def _takes_one(option: click.Option) -> bool:
     return not option.multiple and not (option.is_flag and not option.secondary_opts)
 
 
-DATA = Argument("data", "CSV, Parquet or Arrow file; - is CSV from standard input.")
+DATA = Argument("data", "CSV, Parquet, Arrow or Excel file; - is CSV from standard input.")
 MODEL = Argument("model", "Model file made by `mvenet fit`.")
 TARGET = option("--target", required=True, help="Column to predict.")
 TARGETS = option(
@@ -64,6 +64,7 @@ HEADER_ROWS = option(
     "--header-rows", type=click.IntRange(1, 9), default=1,
     help="Rows above the data: names, and perhaps units.",
 )  # fmt: skip
+SHEET = option("--sheet", help="Sheet of an Excel file; needed if it has several.")
 GROUP = option(
     "--group", help="Column of rows that belong together, such as patient: the promise is about "
     "new ones.",

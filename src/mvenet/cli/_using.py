@@ -18,6 +18,7 @@ from mvenet.cli._options import (
     MODEL,
     PATH,
     REPORT,
+    SHEET,
     UNIT,
     Argument,
     check_packages,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
         help="With several targets: intervals that hold for all of them at once.",
     ),
     HEADER_ROWS,
+    SHEET,
     example="mvenet predict houses.mve new.csv -o out.csv --interval 0.9",
 )
 def predict(
@@ -68,6 +70,7 @@ def predict(
     quantile: tuple[float, ...],
     simultaneous: bool,
     header_rows: int,
+    sheet: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -96,7 +99,8 @@ def predict(
         with progress_bar("predicting", quiet or as_json or printed) as bar:
             return _serving.predict_file(
                 loaded, data, place, intervals=interval, quantiles=quantile,
-                simultaneous=simultaneous, header_rows=header_rows, form=form.lower(), progress=bar,
+                simultaneous=simultaneous, header_rows=header_rows, sheet=sheet,
+                form=form.lower(), progress=bar,
             )  # fmt: skip
 
     if printed:
@@ -146,6 +150,7 @@ def _check_ending(output: Path) -> None:
     REPORT,
     UNIT,
     HEADER_ROWS,
+    SHEET,
     example="mvenet evaluate houses.mve test.csv --report test.html",
 )
 def evaluate(
@@ -154,6 +159,7 @@ def evaluate(
     report: Path | None,
     unit: tuple[str, ...],
     header_rows: int,
+    sheet: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -163,7 +169,9 @@ def evaluate(
     if report is not None:
         check_packages(**FOR_REPORTS)
     silent = quiet or as_json
-    loaded, frame = model_and_table(model, data, header_rows, silent, whole=report is not None)
+    loaded, frame = model_and_table(
+        model, data, header_rows, sheet, silent, whole=report is not None
+    )
     from mvenet.workflow import _evaluation, _targets
     from mvenet.workflow._known_targets import joint_of
 
@@ -196,12 +204,15 @@ def evaluate(
     MODEL,
     DATA,
     HEADER_ROWS,
+    SHEET,
     example="mvenet check houses.mve new.csv && mvenet predict houses.mve …",
 )
-def check(model: Path, data: Path, header_rows: int, as_json: bool, quiet: bool) -> None:
+def check(
+    model: Path, data: Path, header_rows: int, sheet: str | None, as_json: bool, quiet: bool
+) -> None:
     """Tell whether a new table is like the one of the fit; exit code 3 if it is not."""
     check_order(model, data)
-    loaded, frame = model_and_table(model, data, header_rows, quiet or as_json)
+    loaded, frame = model_and_table(model, data, header_rows, sheet, quiet or as_json)
     from mvenet.workflow import _evaluation
 
     checked = _evaluation.check(loaded, frame)
@@ -214,7 +225,7 @@ def check(model: Path, data: Path, header_rows: int, as_json: bool, quiet: bool)
 
 
 def model_and_table(
-    model: Path, data: Path, header_rows: int, quiet: bool, whole: bool = False
+    model: Path, data: Path, header_rows: int, sheet: str | None, quiet: bool, whole: bool = False
 ) -> tuple[Any, Any]:
     """A model that knows its target, and a table to compare it with.
 
@@ -227,7 +238,7 @@ def model_and_table(
         loaded = (persistence.load if whole else persistence.load_to_predict)(model)
     _known_targets.check_known(loaded)
     with progress_bar(f"reading {data.name}", quiet) as bar:
-        return loaded, table.read(data, header_rows=header_rows, progress=bar)
+        return loaded, table.read(data, header_rows=header_rows, sheet=sheet, progress=bar)
 
 
 def check_order(model: Path, data: Path) -> None:

@@ -1,4 +1,4 @@
-"""Reading CSV, Parquet and Arrow as people write them, whole or part by part.
+"""Reading CSV, Parquet, Arrow and Excel as people write them, whole or part by part.
 
 Cells of a text file are text: what they stand for is the encoder's business, and so cannot depend
 on the rows that happen to be read together. polars reads; what is here finds out how a file is
@@ -27,6 +27,7 @@ from polars.selectors import by_name
 from mvenet._columns.marks import DECIMAL_COMMA, MISSING
 from mvenet._utils.wording import no_file
 from mvenet.table._ahead import made_ahead
+from mvenet.table._excel import EXCEL, read_sheet
 from mvenet.table._lines import all_whole, plain_rows
 from mvenet.table._sniffing import DECIMAL_POINT, Format, any_cell_size, sniff
 
@@ -71,9 +72,13 @@ class Part:
 
 
 def read(
-    path: str | Path, *, header_rows: int = 1, progress: Progress | None = None
+    path: str | Path,
+    *,
+    header_rows: int = 1,
+    sheet: str | None = None,
+    progress: Progress | None = None,
 ) -> pl.DataFrame:
-    """Read a CSV, Parquet or Arrow file; ``-`` is CSV from standard input.
+    """Read a CSV, Parquet, Arrow or Excel file; ``-`` is CSV from standard input.
 
     Of a text file the separator (comma, semicolon, tab or bar), the encoding (UTF-8, UTF-16 with
     its mark, else that of Windows or Latin-1), gzip and a decimal comma are found out. Its cells
@@ -84,6 +89,8 @@ def read(
     path : str or path
     header_rows : int
         Rows above the data; a column's name is what they say, from top to bottom.
+    sheet : str or None
+        Of an Excel file, for which fastexcel is needed; None if it has only one.
     progress : callable or None
         Told the share of the file that was read, if that is known.
 
@@ -100,7 +107,7 @@ def read(
     """
     found = None
     parts = []
-    for part, found, _ in _parts(path, header_rows, progress):  # noqa: B007
+    for part, found, _ in _parts(path, header_rows, sheet, progress):  # noqa: B007
         parts.append(part)
     frame = pl.concat(parts) if parts else pl.DataFrame()
     if not len(frame):
@@ -117,6 +124,7 @@ def chunks(
     *,
     lines: str = "",
     header_rows: int = 1,
+    sheet: str | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Part]:
     """Read a file of any length, part by part, in memory that does not grow with it.
@@ -130,7 +138,7 @@ def chunks(
     lines : str
         Separator of the file that the rows go to: if it is this one's too, plain rows are shown as
         whole lines, and ``values`` has numbers instead of text.
-    header_rows : int
+    header_rows, sheet
         As in :func:`read`.
     progress : callable or None
         Told the share of the file that was read, if that is known.
@@ -140,7 +148,7 @@ def chunks(
     Part
     """
     first = 0
-    for frame, found, plain in _parts(path, header_rows, progress, numbers, lines):
+    for frame, found, plain in _parts(path, header_rows, sheet, progress, numbers, lines):
         shown = values = frame
         if not plain and _decimal_commas(found, frame):
             shown = frame.with_columns(_with_points(name) for name in frame.columns)
@@ -182,12 +190,18 @@ def _with_points(name: str) -> pl.Expr:
 def _parts(
     path: str | Path,
     header_rows: int,
+    sheet: str | None,
     progress: Progress | None,
     numbers: Collection[str] = (),
     lines: str = "",
 ) -> Iterator[tuple[pl.DataFrame, Format | None, bytes]]:
     """Rows of a file, how it is written if it is text, and whole lines if they are wanted."""
     place = Path(path)
+    if place.suffix.lower() in EXCEL:
+        yield read_sheet(place, sheet, header_rows), None, b""
+        return
+    if sheet is not None:
+        raise ValueError(f"sheet={sheet!r} is for Excel files, and {path} is none: drop it.")
     columnar = COLUMNAR.get(place.suffix.lower())
     if columnar is not None:
         for frame in _columnar(place, columnar, progress):

@@ -70,7 +70,7 @@ def sniff(head: bytes, path: str, header_rows: int = 1) -> Format:
             else f"{path} has {len(cells)} row(s), fewer than the {header_rows} of its header."
         )
     longest = max(map(len, cells[header_rows:]), default=0)
-    names = _names(cells[:header_rows], longest, path)
+    names = names_of(cells[:header_rows], longest, path)
     _refuse_second_header(cells[header_rows:], names, path, header_rows)
     end = rows[separator][header_rows - 1][1]
     header = "\n".join(text.split("\n")[:end]) + "\n"
@@ -79,7 +79,7 @@ def sniff(head: bytes, path: str, header_rows: int = 1) -> Format:
     return Format(encoding, separator, decimal, old, names, len((mark + header).encode()), end)
 
 
-def _names(header: list[list[str]], longest: int, path: str) -> list[str]:
+def names_of(header: list[list[str]], longest: int, path: str) -> list[str]:
     """Names of the columns, of one row or of several read from top to bottom.
 
     ``longest`` is the number of cells in the longest row below: separators beyond it name nothing.

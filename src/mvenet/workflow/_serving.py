@@ -180,6 +180,7 @@ def predict_file(
     quantiles: Sequence[float] = (),
     simultaneous: bool = False,
     header_rows: int = 1,
+    sheet: str | None = None,
     form: str = ".csv",
     progress: Progress | None = None,
 ) -> Served:
@@ -196,7 +197,8 @@ def predict_file(
     intervals, quantiles : sequence of float in (0, 1)
     simultaneous : bool
         With several targets: intervals that hold for all of them at once.
-    header_rows : int
+    header_rows, sheet
+        As :func:`mvenet.table.read` takes them.
     form : str
         Ending of the kind of file: ``.csv``, ``.tsv``, ``.parquet``, ``.arrow``.
     progress : callable or None
@@ -211,7 +213,9 @@ def predict_file(
     decimal = encoder.named("number")
     wanted = [*decimal, *filter(None, [table.target for table in asked.tables])]
     separator = "" if form in COLUMNAR else "\t" if form == ".tsv" else ","
-    read = chunks(data, decimal, lines=separator, header_rows=header_rows, progress=progress)
+    read = chunks(
+        data, decimal, lines=separator, header_rows=header_rows, sheet=sheet, progress=progress
+    )
 
     odd: list[int | None] = []
     ties = Ties.of_model(model)
