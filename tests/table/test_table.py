@@ -1090,7 +1090,7 @@ def test_a_column_may_be_called_anything(name, file):
     small = pl.DataFrame({name: [1, 2], "a": [3, 4]})
     rest, target, _ = split_target(small, name)
     assert rest.columns == ["a"] and target.tolist() == [1, 2]
-    assert without(small, [name], "a").columns == ["a"]
+    assert without(small, [name], ["a"]).columns == ["a"]
     assert TableEncoder().fit(small.to_pandas()).columns_[name].kind == "number"
     if name:  # a file's column without a name gets one
         write(file, f"{name};a\n1,5;2\n2,5;3\n")
