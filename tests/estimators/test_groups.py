@@ -312,6 +312,8 @@ MIXED = np.array([int(g) if g % 2 else str(g) for g in GROUPS], dtype=object)
         (HALF, r"groups is missing in 5 row\(s\), the first of them row 0"),
         (np.where(GROUPS == 2, None, GROUPS), "groups is missing in"),
         (MIXED, r"groups holds values of several types \(int, str\)"),
+        (MIXED.tolist(), r"groups holds values of several types \(int, str\)"),
+        (3, "groups=3 is one value: give one for each of the 120 rows"),
         (GROUPS[:-1], "groups has 119 values, and X has 120 rows"),
         (np.column_stack([GROUPS, GROUPS]), r"groups has shape \(120, 2\)"),
     ],
@@ -321,6 +323,13 @@ def test_bad_groups(model, groups, match):
     with pytest.raises(ValueError, match=match):
         model.fit(X, Y, groups=groups)
     assert_unfitted(model, X)
+
+
+def test_a_splitter_of_groups_needs_them():
+    with pytest.raises(
+        ValueError, match=r"cv=GroupKFold.* leaves out groups, and fit knows of none"
+    ):
+        search(cv=GroupKFold(3)).fit(X, Y)
 
 
 def test_a_group_a_row_is_the_same_as_none_and_said():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import warnings
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sklearn.model_selection import TimeSeriesSplit
 
 from mvenet import AutoRegressor, CalibratedRegressor, MVERegressor, MVERegressorCV
 from mvenet._automatic.out_of_fold import OutOfFold
+from mvenet._estimators.dependence import Belonging
 from mvenet._estimators.folds import folds_of_table, stretches, together
 from mvenet._estimators.parameters import held_out
 from mvenet._training.dependence import Dependence
@@ -172,6 +174,21 @@ def test_bad_time(given, match):
     with pytest.raises(ValueError, match=match):
         model.fit(X, Y, **given)
     assert_unfitted(model, X)
+
+
+def test_one_stretch_is_too_little_to_learn_a_noise_from():
+    with pytest.raises(ValueError, match="use time with more different moments, or a longer"):
+        MVERegressor(random_state=0).fit(X, Y, time=DAYS > 100)
+
+
+def test_moments_with_a_zone_are_those_of_utc():
+    pandas = pytest.importorskip("pandas")
+    days = pandas.date_range("2024-01-01", periods=N, tz="Europe/Berlin")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        both = [Belonging(time=kind).checked(N).time for kind in (days, pandas.Series(days))]
+    plain = Belonging(time=days.tz_convert("UTC").tz_localize(None)).checked(N).time
+    assert_array_equal(both, [plain, plain])
 
 
 def test_two_moments_are_an_earlier_and_a_later_one():

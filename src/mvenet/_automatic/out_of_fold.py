@@ -126,9 +126,13 @@ class OutOfFold:
         # Residuals to learn the noise from: those of all other rows that some fold leaves out.
         self.folds = [(np.setdiff1d(self.rows, test), test) for _, test in folds]
         if min(len(train) for train, _ in self.folds) < 2:
+            tied = table.dependence
+            remedy = "at least two folds, such as KFold(5)"
+            if tied is not None and tied.time is not None:
+                remedy = "time with more different moments, or a longer horizon"
             raise ValueError(
-                f"cv leaves {len(self.rows)} rows out, too few to learn the noise from: use at "
-                "least two folds, such as KFold(5)."
+                f"cv leaves {len(self.rows)} rows out, too few to learn the noise from: use "
+                f"{remedy}."
             )
         self.weight = np.ones(len(self.rows)) if table.weight is None else table.weight[self.rows]
         known = Range.of(table.source[table.rows], table.y[table.rows], 0.0)

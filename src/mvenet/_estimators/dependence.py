@@ -69,6 +69,8 @@ NOTHING = Belonging()
 
 def _column(name: str, values: Any, n: int) -> NDArray[Any]:
     """One value for each of n rows."""
+    if not hasattr(values, "__len__") and not hasattr(values, "shape"):
+        raise ValueError(f"{name}={values!r} is one value: give one for each of the {n} rows.")
     count = n_rows_of(values)
     if count != n:
         raise ValueError(f"{name} has {count} values, and X has {n} rows: give one for each row.")
@@ -89,14 +91,15 @@ def _group_numbers(groups: Any, n: int, rows: NDArray[np.int64]) -> NDArray[np.i
             f"groups is missing in {missing.sum():,} row(s), the first of them row "
             f"{int(np.argmax(missing))}: say to which group they belong, or leave them out."
         )
-    try:
-        names, numbers = np.unique(column, return_inverse=True)
-    except TypeError:
-        kinds = sorted({type(value).__name__ for value in column.tolist()})
+    # An array of a list makes all of them text, and then 1 and "1" are one group.
+    given = groups if isinstance(groups, list | tuple) else column
+    kinds = sorted({type(value).__name__ for value in given}) if column.dtype.kind in "OU" else []
+    if len(kinds) > 1:
         raise ValueError(
             f"groups holds values of several types ({', '.join(kinds)}), which may be the same "
             "group written in two ways: give them one type, such as groups.astype(str)."
-        ) from None
+        )
+    names, numbers = np.unique(column, return_inverse=True)
     counts = np.bincount(numbers[rows], minlength=len(names))
     there = int(np.count_nonzero(counts))
     if there < 2:
@@ -126,7 +129,8 @@ def _missing(column: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _moments(time: Any, n: int, rows: NDArray[np.int64]) -> Array:
     """When each row was, as a number: of dates, days."""
-    column = _column("time", time, n)
+    zone = getattr(getattr(time, "dtype", None), "tz", None)  # of pandas: NumPy knows none
+    column = _column("time", time if zone is None else _in_utc(time), n)
     missing = _missing(column)
     if missing.any():
         raise ValueError(
@@ -142,6 +146,16 @@ def _moments(time: Any, n: int, rows: NDArray[np.int64]) -> Array:
             "time out, or give the column that orders the rows."
         )
     return moments
+
+
+def _in_utc(time: Any) -> Any:
+    """Moments with a zone as those of UTC without one."""
+    moments = getattr(time, "dt", time)
+    return (
+        moments.tz_convert("UTC").tz_localize(None)
+        if moments is time
+        else (moments.tz_convert("UTC").dt.tz_localize(None))
+    )
 
 
 def _as_numbers(column: NDArray[Any]) -> Array:

@@ -10,7 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import (
     GroupKFold,
+    GroupShuffleSplit,
     KFold,
+    LeaveOneGroupOut,
+    LeavePGroupsOut,
     PredefinedSplit,
     StratifiedGroupKFold,
     check_cv,
@@ -23,6 +26,7 @@ from mvenet._utils.sklearn import rows_of
 
 USUAL = 5  # folds of rows that belong together: more cost time, and their CRPS is no better
 FIRST = 3  # eighths of the rows that are in no stretch, but before all of them
+OF_GROUPS = GroupKFold, GroupShuffleSplit, LeaveOneGroupOut, LeavePGroupsOut
 Folds = list[tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
@@ -65,6 +69,11 @@ def folds_of(
     if isinstance(cv, StratifiedGroupKFold):
         raise ValueError(
             f"{name}={cv!r} spreads classes evenly, and y is a number: use GroupKFold, or a number."
+        )
+    if isinstance(cv, OF_GROUPS) and (dependence is None or dependence.groups is None):
+        raise ValueError(
+            f"{name}={cv!r} leaves out groups, and fit knows of none: give fit(..., groups=...), "
+            "or use a number."
         )
     groups, order = None, np.arange(len(y))
     if dependence is not None:

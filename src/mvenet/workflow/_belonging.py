@@ -124,6 +124,8 @@ class Belonging:
     def by(self, rows: Rows) -> By | None:
         """What the coverage of some rows is told apart by."""
         if self.groups is not None:
+            if len(np.unique(self.groups[rows])) == len(rows):
+                return None  # a share of one row says nothing
             return By(str(self.group), self.groups[rows], along=False)
         if self.moments is None:
             return None
@@ -158,8 +160,8 @@ def _groups_held_out(groups: NDArray[Any], holdout: float, seed: int | None) -> 
 
     if len(np.unique(groups)) < 3:
         raise ValueError(
-            f"There are {len(np.unique(groups))} groups, too few to hold one out and learn from "
-            "others: use holdout=0, or another column."
+            "There are fewer than three groups, too few to hold one out and learn from others: use "
+            "holdout=0, or another column."
         )
     split = GroupShuffleSplit(1, test_size=holdout, random_state=seed)
     train, test = next(split.split(groups, groups=groups))
