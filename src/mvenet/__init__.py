@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from mvenet._estimators.auto import AutoRegressor
     from mvenet._estimators.calibration import CalibratedRegressor
     from mvenet._estimators.dependence import DependenceWarning
+    from mvenet._estimators.frames import UnseenWarning
     from mvenet._estimators.regressor import MVERegressor
     from mvenet._estimators.regressor_cv import MVERegressorCV
     from mvenet.comparison import compare_strategies
@@ -25,6 +26,7 @@ __all__ = [
     "MVERegressorCV",
     "Normal",
     "NormalMixture",
+    "UnseenWarning",
     "WithAtoms",
     "compare_strategies",
     "load",
@@ -45,6 +47,7 @@ _HOMES = {
     "MVERegressorCV": "_estimators.regressor_cv",
     "Normal": "distributions",
     "NormalMixture": "distributions",
+    "UnseenWarning": "_estimators.frames",
     "WithAtoms": "distributions",
     "compare_strategies": "comparison",
     "load": "persistence",

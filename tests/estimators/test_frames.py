@@ -17,9 +17,14 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mvenet import AutoRegressor, CalibratedRegressor, MVERegressor, MVERegressorCV
+from mvenet import (
+    AutoRegressor,
+    CalibratedRegressor,
+    MVERegressor,
+    MVERegressorCV,
+    UnseenWarning,
+)
 from mvenet._columns.encoder import TableEncoder
-from mvenet._estimators.frames import UnseenWarning
 
 TINY = {"strategy": "warmup", "hidden_mean": (4,), "hidden_var": (3,), "epochs": 15,
         "warmup_epochs": 10, "random_state": 0}  # fmt: skip

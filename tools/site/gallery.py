@@ -25,7 +25,12 @@ EXAMPLES = ROOT / "examples"
 
 # Chapters of the gallery, in the order of its front page.
 CHAPTERS = {
-    "First steps": ("first_model", "table_of_cars", "noise_that_differs"),
+    "First steps": (
+        "first_model",
+        "flats_as_they_are",
+        "table_of_cars",
+        "noise_that_differs",
+    ),
     "Intervals that hold": (
         "calibrated_intervals",
         "new_patients",

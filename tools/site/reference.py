@@ -23,6 +23,7 @@ PAGES: dict[str, tuple[str, dict[str, list[str] | None]]] = {
                 "MVERegressorCV",
                 "CalibratedRegressor",
                 "DependenceWarning",
+                "UnseenWarning",
             ],
         },
     ),

@@ -21,7 +21,24 @@ COMPACT_DATES = 19e6, 21e6  # where numbers may be dates such as 20200131
 
 
 class UnseenWarning(UserWarning):
-    """Rows to predict have levels that no row had when the model was fitted."""
+    """Rows to predict have levels of a category that no row had when the model was fitted.
+
+    They are predicted as rows of which that cell is not known. To refuse them, make an error of it:
+    ``warnings.simplefilter("error", UnseenWarning)``.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import pandas as pd
+    >>> from mvenet import MVERegressor, UnseenWarning
+    >>> frame = pd.DataFrame({"size": range(40), "town": ["A", "B"] * 20})
+    >>> model = MVERegressor(epochs=5, random_state=0).fit(frame, frame["size"])
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     mean = model.predict(pd.DataFrame({"size": [3], "town": ["C"]}))
+    >>> caught[0].category is UnseenWarning
+    True
+    """
 
 
 def is_frame(X: Any) -> bool:
