@@ -71,6 +71,8 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
         The model: means with their shares, noise with its weights.
     summary_ : str
         The model in words.
+    encoder_ : object
+        What makes numbers of the columns: ``encoder_.transform(frame)``, if it was fitted to one.
     cv_results_ : dict of ndarray
         A row for each candidate: ``name``, ``reg_mean``, ``reg_var``, ``rmse`` of the rows left
         out, ``share`` in the blended mean, ``weight`` in the mixture; NaN where one does not apply.
