@@ -25,7 +25,7 @@ from mvenet._models.checks import MalformedError
 from mvenet._models.composite import Composite
 from mvenet._models.ensemble import Ensemble
 from mvenet._models.forest import Forest
-from mvenet._models.free_shape import Atoms, Constant, FreeShape, Residuals, TreeValues
+from mvenet._models.free_shape import Atoms, Constant, FreeShape, Hurdle, Residuals, TreeValues
 from mvenet._models.means import GivenRegressor, Linear, MeanOfNoise, NetworkMean
 from mvenet.persistence import load, load_to_predict, save
 
@@ -443,6 +443,12 @@ def residuals(model: Composite, quantiles: np.ndarray, width: float = 1.0) -> Co
     return of_free(model, residuals=Residuals(quantiles, np.array([width])))
 
 
+def hurdle(model: Composite, values: Any = (0.0,), **fields: Any) -> Composite:
+    kept = {"cells": np.array([[-0.5, 0.5]]), "usual": np.array([0.3]), "trees": 3.0} | fields
+    made = Hurdle(np.array(values), **kept)
+    return of_free(model, residuals=Residuals(np.ones(1), np.ones(1), made))
+
+
 def of_free(model: Composite, **fields: Any) -> Composite:
     return holding(model, free=holding(model.free, **fields))
 
@@ -498,6 +504,20 @@ SHAPES: dict[str, tuple[str, Callable[[Composite], Composite]]] = {
     "width of residuals below 0": ("not positive", lambda m: residuals(m, np.ones(3), -1.0)),
     "many residuals": ("more components", lambda m: residuals(m, np.ones(100_000))),
     "list as residuals": ("place of Residuals", lambda m: of_free(m, residuals=[])),
+    "hurdle without atoms": ("no atoms", lambda m: hurdle(m, np.empty(0))),
+    "hurdle NaN": ("atoms of a hurdle", lambda m: hurdle(m, np.full(1, math.nan))),
+    "hurdle outside its cell": ("is outside", lambda m: hurdle(m, np.ones(1))),
+    "hurdle that leaves nothing": ("leaves nothing", lambda m: hurdle(m, usual=np.ones(1))),
+    "hurdle of no rows": ("shares of a hurdle", lambda m: hurdle(m, usual=np.zeros(1))),
+    "hurdle of other shares": ("shares of a hurdle", lambda m: hurdle(m, usual=np.ones(2))),
+    "hurdle in no cell": ("no pairs", lambda m: hurdle(m, cells=np.zeros(2))),
+    "hurdle in other cells": ("other cells", lambda m: hurdle(m, cells=np.zeros((2, 2)))),
+    "hurdle without an end": ("is outside", lambda m: hurdle(
+        m, cells=np.array([[-math.inf, math.inf]]))),
+    "hurdle of no trees": ("no trees", lambda m: hurdle(m, trees=0.0)),
+    "hurdle of endless trees": ("trees", lambda m: hurdle(m, trees=math.inf)),
+    "list as hurdle": ("place of Hurdle", lambda m: of_free(
+        m, residuals=Residuals(np.ones(1), np.ones(1), []))),
     "no samplers": ("no values", lambda m: of_free(m, samplers=(), widths=())),
     "list of samplers": ("no values", lambda m: of_free(m, samplers=list(m.free.samplers))),
     "fewer samplers": ("no values", lambda m: of_free(m, samplers=m.free.samplers[:1])),

@@ -392,7 +392,8 @@ def test_files_of_every_format_load_and_predict_the_same(file: Path) -> None:
     }
     predicted = dict(zip(("mean", "std"), model.predict(given, return_std=True), strict=True))
     if "low" in wanted:
-        predicted["low"], predicted["high"] = model.predict_interval(given, 0.8).T
+        interval = np.moveaxis(model.predict_interval(given, 0.8), -1, 0)
+        predicted["low"], predicted["high"] = interval
     assert predicted.keys() == wanted.keys()
     # The order in which members are summed is not a promise, their numbers are; of steps, whose
     # weights the engine adds up in single precision, not the last digits either.
@@ -402,7 +403,7 @@ def test_files_of_every_format_load_and_predict_the_same(file: Path) -> None:
     if _engine.instruction_set() != (recorded or expected["instruction_set"]):
         tolerance = 1e-4
     for part, values in wanted.items():
-        assert_allclose(predicted[part], values, rtol=tolerance, atol=tolerance)
+        assert_allclose(predicted[part].ravel(), values, rtol=tolerance, atol=tolerance)
 
 
 def numbers() -> tuple[np.ndarray, np.ndarray]:
@@ -512,10 +513,9 @@ def test_the_files_of_this_format_hold_every_type_of_ours() -> None:
     files = (FIXTURES / f"format-{archive.FORMAT}").glob("*.mve")
     schemas = [json.loads(zipfile.ZipFile(file).read("schema.json")) for file in files]
     types = {node["__class__"] for schema in schemas for node in audit.nodes(schema)}
-    # A new one needs a further file, which a later version will load. These have none yet: they
-    # are younger than the files of this format, which are made anew before it is released.
-    without = {"JointModel", "LocalCorrelation", "Residuals"}
-    assert set(HOMES) - types == without
+    # A new one needs a further file, which a later version will load: tests/fixtures/make.py. Its
+    # sixty rows are too few for a correlation that differs between them.
+    assert set(HOMES) - types == {"LocalCorrelation"}
 
 
 @pytest.mark.parametrize("name", ["automatic", "regressor"])

@@ -25,7 +25,11 @@ from mvenet.report import _embedded  # noqa: E402
 from mvenet.report import _whatif as whatif  # noqa: E402
 from mvenet.table import TableEncoder  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("short")
+# Streets come by turns, and with them what they are worth: rows a turn apart are alike.
+pytestmark = [
+    pytest.mark.usefixtures("short"),
+    pytest.mark.filterwarnings("ignore::mvenet._estimators.dependence.DependenceWarning"),
+]
 
 FIXTURES = Path(__file__).parents[1] / "fixtures/format-2"
 NASTY = "</script><script>alert(1)</script>"

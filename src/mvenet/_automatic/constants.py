@@ -52,6 +52,8 @@ MOST_ROWS_SHAPED = 20_000  # that the weights of a free shape are fitted on: unt
 ROWS_SCORED = 1_500  # whose CRPS decides: untested
 GRID_SHARE = 0.95  # of rows that share their value: y lies on a grid: untested
 MOST_LONE_ATOMS = 8  # that have a component of their own: untested
+# How many trees the frequency of an atom counts as, beside those that name it: untested
+HURDLE_TREES = (1, 3, 10, 25, 60, 150, 400, 1_000)
 MOST_ATOMS = 256  # of a grid; beyond, narrow normals around values do: untested
 ATOM_SHARE, ATOM_ROWS = 0.02, 10  # of rows that a value has, if it is an atom: untested
 

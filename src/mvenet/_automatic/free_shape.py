@@ -31,6 +31,7 @@ from mvenet._automatic.constants import (
     BY_CRPS,
     EARNED_BY,
     FREE_PRIOR,
+    HURDLE_TREES,
     ITERATIONS,
     MARGINAL_VALUES,
     MEAN_WORSE,
@@ -57,6 +58,7 @@ from mvenet._models.free_shape import (
     Constant,
     FreeShape,
     GivenQuantiles,
+    Hurdle,
     Residuals,
     TreeValues,
     spread,
@@ -89,8 +91,7 @@ class Found:
         As of :class:`~mvenet._models.free_shape.FreeShape`.
     constants : tuple of ndarray
         Values that are the same for every row: quantiles of y, and atoms.
-    residuals : ndarray
-        Quantiles of residuals, in standard deviations.
+    residuals : Residuals
     predicted : Prediction
         Out of fold.
     resolution : float
@@ -102,7 +103,7 @@ class Found:
     ends: Array | None
     weights: Array | None
     constants: tuple[Array, ...]
-    residuals: Array
+    residuals: Residuals
     predicted: Prediction
     resolution: float
 
@@ -130,7 +131,9 @@ class Found:
         shape = FreeShape(samplers, widths, self.ends, self.weights)
         if not len(around_residuals):
             return shape
-        return replace(shape, residuals=Residuals(self.residuals, around_residuals[:, 0].copy()))
+        return replace(
+            shape, residuals=replace(self.residuals, widths=around_residuals[:, 0].copy())
+        )
 
 
 def _sampler(fitted: Callable[[], Any]) -> Sampler:
@@ -161,8 +164,7 @@ class _Constants:
         marginal = np.quantile(entries, (np.arange(MARGINAL_VALUES) + 0.5) / MARGINAL_VALUES)
         # As wide as quantiles are apart: where many rows share a value, there is no gap to fill.
         values, widths = [marginal], [np.maximum(np.gradient(marginal), least)[None]]
-        alone = atoms is not None and len(atoms.values) <= MOST_LONE_ATOMS and not atoms.everywhere
-        if atoms is not None and alone:
+        if atoms is not None and _stand_alone(atoms):
             for value, ends in zip(atoms.values, atoms.cells, strict=True):
                 place, around = (_log(np.array(x)) if log else np.array(x) for x in (value, ends))
                 reach = np.abs(around - place)
@@ -176,13 +178,13 @@ class _Components:
     """The components of some rows: those of the noises, and normals around values.
 
     Those around the values of one candidate, with one width, are a group: they share a weight.
-    ``equal`` says how many components are in the group of each.
+    ``within`` is the part of it that each has, (c, 1), or (c, n) where rows differ.
     """
 
     means: Array  # (c, n)
     stds: Array
     group: NDArray[np.int64]  # (c,)
-    equal: Array
+    within: Array
 
     @staticmethod
     def of(noises: Sequence[Candidate], rows: NDArray[np.int64]) -> _Components:
@@ -197,33 +199,35 @@ class _Components:
                 means.append(candidate.mean[rows])
                 stds.append(multiple * std)
         count = len(means)
-        return _Components(np.array(means), np.array(stds), np.arange(count), np.ones(count))
+        return _Components(np.array(means), np.array(stds), np.arange(count), np.ones((count, 1)))
 
     def around(self, named: Sequence[Array], widths: Sequence[Array]) -> _Components:
         """With normals around lists of values, each (k, n), a group for each width of a list.
 
-        The widths of a list are of shape (w, 1), (w, k) or (w, 1, n).
+        The widths of a list are of shape (w, 1) or (w, k).
         """
-        means, stds, counts = [self.means], [self.stds], list[int]()
+        found = self
         for values, some in zip(named, widths, strict=True):
             for width in some:
-                means.append(values)
-                by_row = width.ndim == 2
-                stds.append(np.broadcast_to(width if by_row else width[:, None], values.shape))
-                counts.append(len(values))
-        group = np.repeat(np.arange(len(counts)), counts) + self.groups
-        equal = np.repeat(np.array(counts, dtype=np.float64), counts)
+                equal = np.full((len(values), 1), 1.0 / len(values))
+                wide = np.broadcast_to(width[:, None], values.shape)
+                found = found.with_group(values, wide, equal)
+        return found
+
+    def with_group(self, means: Array, stds: Array, within: Array) -> _Components:
+        """With one more group."""
+        columns = max(self.within.shape[1], within.shape[1])
+        both = [np.broadcast_to(w, (len(w), columns)) for w in (self.within, within)]
         return _Components(
-            np.concatenate(means),
-            np.concatenate(stds),
-            np.concatenate([self.group, group]),
-            np.concatenate([self.equal, equal]),
+            np.concatenate([self.means, means]),
+            np.concatenate([self.stds, stds]),
+            np.append(self.group, np.full(len(means), self.groups)),
+            np.concatenate(both),
         )
 
     def moments(self, shares: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of the mixture by weights of the groups, (groups,)."""
-        weights = shares[self.group] / self.equal
-        return mixture.moments(self.means, self.stds, weights, log=False)
+        return mixture.moments(self.means, self.stds, self.weights(shares[:, None]), log=False)
 
     @property
     def groups(self) -> int:
@@ -233,17 +237,18 @@ class _Components:
     def weights(self, shares: Array) -> Array:
         """Of the components, (c, n), from those of the groups, (groups, n) or (groups, 1)."""
         wide = np.broadcast_to(shares, (len(shares), self.means.shape[1]))
-        return wide[self.group] / self.equal[:, None]
+        return wide[self.group] * self.within
 
     def rows(self, some: NDArray[np.int64]) -> _Components:
         """The same of some rows."""
-        return replace(self, means=self.means[:, some], stds=self.stds[:, some])
+        within = self.within if self.within.shape[1] == 1 else self.within[:, some]
+        return replace(self, means=self.means[:, some], stds=self.stds[:, some], within=within)
 
     def expected(self, log: bool) -> Array:
         """The mean of each group, (groups, n), in units of y."""
         each = np.exp(self.means + 0.5 * np.square(self.stds)) if log else self.means
         total = np.zeros((self.groups, each.shape[1]))
-        np.add.at(total, self.group, each / self.equal[:, None])
+        np.add.at(total, self.group, each * self.within)
         return total
 
     def by_group(self) -> Iterator[_Components]:
@@ -251,7 +256,7 @@ class _Components:
         for number in range(self.groups):
             own = self.group == number
             group = np.zeros(int(own.sum()), dtype=np.int64)
-            yield _Components(self.means[own], self.stds[own], group, self.equal[own])
+            yield _Components(self.means[own], self.stds[own], group, self.within[own])
 
     def below(self, places: Array) -> Array:
         """Probability up to each place, (places, n), of components that weigh the same."""
@@ -290,21 +295,20 @@ def fit(
     alone = _Components.of(noises, rows)
     atoms = _worth(atoms_of(y, cell), partial(_Scored, held_out, alone, y, few, some), noises)
     constants = _Constants.of(entries, atoms, 0.0 if held_out.log else 0.5 * cell, held_out.log)
+    residuals = _residuals(alone, _start(noises, alone.groups), atoms, sampling, rows, held_out)
     atoms = bounded(atoms, bounds, cell)
     widths = (*(_widths(entries, constants.least) for _ in sampling), *constants.widths)
     widths = (*widths, RESIDUAL_WIDTHS[:, None])
-    location, scale = alone.moments(_start(noises, alone.groups))
-    levels = (np.arange(RESIDUAL_VALUES) + 0.5) / RESIDUAL_VALUES
-    residuals = np.quantile((entries - location) / scale, levels)
-    residuals = np.clip(residuals, -MOST_DEVIATIONS, MOST_DEVIATIONS)
 
     def parts_of(rows: NDArray[np.int64], widths: Sequence[Array]) -> _Components:
         values = [c.values[:, rows] for c in sampling if c.values is not None]
         values += [np.repeat(v[:, None], len(rows), axis=1) for v in constants.values]
         own = _Components.of(noises, rows).around(values, widths[:-1])
         location, scale = own.moments(_start(noises, own.groups))
-        around, shares = location + residuals[:, None] * scale, widths[-1] * scale
-        return own.around([around], [np.maximum(shares, constants.least)[:, None]])
+        last = replace(residuals, widths=widths[-1][:, 0])
+        for means, stds, within in last.components(values[0], location, scale):
+            own = own.with_group(means, np.maximum(stds, constants.least), within)
+        return own
 
     parts = parts_of(rows, widths)
     start = _start(noises, parts.groups)
@@ -344,6 +348,55 @@ def fit(
     return Found(
         atoms, widths, bins.ends, chosen, constants.values, residuals, predicted, resolution_
     )
+
+
+def _residuals(
+    alone: _Components,
+    start: Array,
+    atoms: Atoms | None,
+    sampling: Sequence[Candidate],
+    rows: NDArray[np.int64],
+    held_out: OutOfFold,
+) -> Residuals:
+    """What residuals of other rows are, from components of the noises alone.
+
+    If some values stand alone, of the rows that are none of them, behind a hurdle.
+    """
+    entries = held_out.table.y[rows]
+    location, scale = alone.moments(start)
+    hurdle, other = None, np.ones(len(rows), dtype=bool)
+    if _stand_alone(atoms) and sampling and sampling[0].values is not None:
+        assert atoms is not None
+        hurdle, other = _hurdle(atoms, entries, sampling[0].values[:, rows], held_out.log)
+        chances = hurdle.probabilities(sampling[0].values[:, rows])
+        location, scale = hurdle.rest(chances, location, scale)
+    levels = (np.arange(RESIDUAL_VALUES) + 0.5) / RESIDUAL_VALUES
+    quantiles = np.quantile(((entries - location) / scale)[other], levels)
+    quantiles = np.clip(quantiles, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+    return Residuals(quantiles, RESIDUAL_WIDTHS, hurdle)
+
+
+def _hurdle(
+    atoms: Atoms, entries: Array, draws: Array, log: bool
+) -> tuple[Hurdle, NDArray[np.bool_]]:
+    """Chances of atoms that are likely out of fold, and which rows are none of them."""
+    values, cells = (_log(a) if log else a for a in (atoms.values, atoms.cells))
+    is_atom = (cells[:, :1] <= entries) & (entries <= cells[:, 1:])
+    other = np.logical_not(is_atom.any(axis=0))
+    usual = is_atom.mean(axis=1)
+    tried = [Hurdle(values, np.ascontiguousarray(cells), usual, float(t)) for t in HURDLE_TREES]
+
+    def likelihood(hurdle: Hurdle) -> float:
+        chances = hurdle.probabilities(draws)
+        own = np.where(other, 1.0 - chances.sum(axis=0), (chances * is_atom).sum(axis=0))
+        return float(np.log(own).mean())
+
+    return max(tried, key=likelihood), other
+
+
+def _stand_alone(atoms: Atoms | None) -> bool:
+    """Whether there are a few atoms, and values between them."""
+    return atoms is not None and len(atoms.values) <= MOST_LONE_ATOMS and not atoms.everywhere
 
 
 def _signal(sampling: Sequence[Candidate], rows: NDArray[np.int64]) -> Array:
@@ -462,13 +515,13 @@ def _densities(parts: _Components, y: Array, atoms: Atoms | None, cell: float, l
     from scipy.special import ndtr
 
     found = np.zeros((parts.groups, len(y)))
-    for mean, std, group, equal in zip(
-        parts.means, parts.stds, parts.group, parts.equal, strict=True
+    for mean, std, group, within in zip(
+        parts.means, parts.stds, parts.group, parts.within, strict=True
     ):
         # From the side on which both are small: a difference of ones has no digits.
         side = np.where(mean < middle, -1.0, 1.0)
         mass = ndtr(side * (high - mean) / std) - ndtr(side * (low - mean) / std)
-        found[group] += side * mass / equal
+        found[group] += side * mass * within
     return np.maximum(found / cell, 1e-300)
 
 

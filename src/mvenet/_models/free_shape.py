@@ -5,7 +5,8 @@ in question; together they are draws from its distribution, with as many modes a
 of some width around each makes a density of them. The quantiles of all training rows, whatever the
 columns say, are another such list, and so is a single value that many rows share. Residuals are a
 list of their own: the mean of a row plus what residuals of other rows are, in standard deviations.
-Skewed noise, or noise of several modes, has that shape in every row.
+Skewed noise, or noise of several modes, has that shape in every row. Where some values stand alone,
+such as zero rain, they are residuals of the rest, and a hurdle says how probable each atom is.
 
 How much each of these and of the noises weighs depends on the row: on how far its trees disagree.
 Where a training row is a near twin, they all name it; where no row is near, they name anything.
@@ -13,6 +14,7 @@ Where a training row is a near twin, they all name it; where no row is near, the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +39,9 @@ Array = NDArray[np.float64]
 MOST_COMPONENTS = 4_096
 MOST_ATOMS = 4_096
 MOST_DEVIATIONS = 1e6  # of a residual
+# Share of the standard deviation that is left without atoms, at least: what is left of a variance
+# is a difference, and where nearly all is at atoms it may be next to nothing by chance.
+NARROWEST_REST = 0.4
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,70 @@ class GivenQuantiles:
 
 
 @dataclass(frozen=True)
+class Hurdle:
+    """Atoms that stand alone: how probable each is for a row, and where the rest then lies.
+
+    The noises' mean is one of all rows, those at the atoms included: what is left of it without
+    them is the mean of the rest. The probability of an atom is the share of trees that name it,
+    drawn to how frequent it is in all rows.
+
+    Attributes
+    ----------
+    values : ndarray of shape (a,)
+        On the scale of the model, as the cells.
+    cells : ndarray of shape (a, 2)
+    usual : ndarray of shape (a,)
+        Share of all rows.
+    trees : float
+        How many trees that share of all rows counts as.
+    """
+
+    values: Array
+    cells: Array
+    usual: Array
+    trees: float
+
+    @property
+    def widths(self) -> Array:
+        """Standard deviations of normals that are within the cells, (a,)."""
+        reach = np.abs(self.cells - self.values[:, None])
+        least: Array = np.where(np.isfinite(reach), 0.1 * reach, np.inf).min(axis=1)
+        return least
+
+    def probabilities(self, draws: Array) -> Array:
+        """Of each atom in each row, (a, n), from the trees' values, (k, n)."""
+        named = np.array([((a <= draws) & (draws <= b)).sum(axis=0) for a, b in self.cells])
+        found: Array = (named + self.trees * self.usual[:, None]) / (len(draws) + self.trees)
+        return found
+
+    def rest(self, probabilities: Array, location: Array, scale: Array) -> tuple[Array, Array]:
+        """Mean and standard deviation of what is no atom, from those of all."""
+        left = 1.0 - probabilities.sum(axis=0)
+        apart = self.values[:, None] - location
+        shift = -(probabilities * apart).sum(axis=0) / left
+        between = (probabilities * np.square(apart / scale)).sum(axis=0)
+        square = (1.0 - between) / left - np.square(shift / scale)
+        return location + shift, scale * np.sqrt(np.maximum(square, NARROWEST_REST**2))
+
+    def check(self) -> None:
+        """Raise an error if a fit cannot have made it."""
+        check_fields(self, Hurdle)
+        count = shape_of(self.values, 1, "the atoms of a hurdle are no list")
+        require(0 < count[0] <= MOST_ATOMS, "a hurdle has no atoms, or more than a fit finds")
+        check_array(self.values, count, "atoms of a hurdle")
+        check_array(self.usual, count, "shares of a hurdle", above=0.0)
+        require(self.usual.sum() < 1, "a hurdle leaves nothing")
+        cells = shape_of(self.cells, 2, "the cells of a hurdle are no pairs")
+        usual = self.cells.dtype.str == "<f8" and self.cells.flags.c_contiguous
+        require(cells == (*count, 2) and usual, "a hurdle has other cells")
+        low, high = self.cells.T
+        inside = (low < self.values).all() and (self.values < high).all()
+        require(inside and np.isfinite(self.widths).all(), "an atom of a hurdle is outside")
+        check_number(self.trees, "trees of a hurdle")
+        require(0 < self.trees <= MOST_DEVIATIONS, "a hurdle counts no trees, or too many")
+
+
+@dataclass(frozen=True)
 class Residuals:
     """What residuals of other rows are, in standard deviations of the noises' mixture.
 
@@ -111,15 +180,43 @@ class Residuals:
         From the mixture's mean.
     widths : ndarray of shape (w,)
         Standard deviations of the normals around them, as shares of the mixture's.
+    hurdle : Hurdle or None
+        If there is one, residuals are those of rows that are no atom, from the mean of the rest.
     """
 
     quantiles: Array
     widths: Array
+    hurdle: Hurdle | None = None
 
     @property
     def count(self) -> int:
         """Components."""
-        return len(self.quantiles) * len(self.widths)
+        atoms = 0 if self.hurdle is None else len(self.hurdle.values)
+        return (len(self.quantiles) + atoms) * len(self.widths)
+
+    def components(
+        self, draws: Array, location: Array, scale: Array
+    ) -> Iterator[tuple[Array, Array, Array]]:
+        """For each width, means and widths of its components, (c, n), and their shares of it.
+
+        ``draws`` are values of the first sampler; location and scale those of the noises' mixture.
+        """
+        shape = (len(self.quantiles), len(location))
+        if self.hurdle is None:
+            around = location + self.quantiles[:, None] * scale
+            for width in self.widths:
+                each = np.full(shape, 1.0 / len(self.quantiles))
+                yield around, np.broadcast_to(width * scale, shape), each
+            return
+        chances = self.hurdle.probabilities(draws)
+        location, scale = self.hurdle.rest(chances, location, scale)
+        left = (1.0 - chances.sum(axis=0)) / len(self.quantiles)
+        atoms = np.broadcast_to(self.hurdle.values[:, None], chances.shape)
+        spots = np.broadcast_to(self.hurdle.widths[:, None], chances.shape)
+        means = np.concatenate([atoms, location + self.quantiles[:, None] * scale])
+        for width in self.widths:
+            stds = np.concatenate([spots, np.broadcast_to(width * scale, shape)])
+            yield means, stds, np.concatenate([chances, np.broadcast_to(left, shape)])
 
     def check(self) -> None:
         """Raise an error if a fit cannot have made it."""
@@ -131,6 +228,8 @@ class Residuals:
             usual = np.abs(part).max() <= MOST_DEVIATIONS
             require(usual, "a residual is farther away than any that a fit keeps")
         require((self.widths > 0).all(), "widths of residuals are not positive")
+        if self.hurdle is not None:
+            check_part(self.hurdle, Hurdle)
 
 
 @dataclass(frozen=True)
@@ -173,21 +272,21 @@ class FreeShape:
         """
         values = [sampler.draws(inputs) for sampler in self.samplers]
         shares = self.weights[self.bin_of(values[0])].T
-        means, widths, each = list[Array](), list[Array](), list[int]()
+        means, widths, weights = list[Array](), list[Array](), [shares[:noises]]
+        at = noises
         for several, some in zip(values, self.widths, strict=True):
             for width in some:
                 means.append(several)
                 widths.append(np.broadcast_to(width[:, None], several.shape))
-                each.append(len(several))
+                equal = shares[at : at + 1] / len(several)
+                weights.append(np.repeat(equal, len(several), axis=0))
+                at += 1
         if self.residuals is not None:
-            around = location + self.residuals.quantiles[:, None] * scale
-            for share in self.residuals.widths:
+            for around, some, each in self.residuals.components(values[0], location, scale):
                 means.append(around)
-                widths.append(np.broadcast_to(share * scale, around.shape))
-                each.append(len(around))
-        weights = [shares[:noises]]
-        for at, count in enumerate(each, start=noises):
-            weights.append(np.repeat(shares[at : at + 1] / count, count, axis=0))
+                widths.append(some)
+                weights.append(shares[at] * each)
+                at += 1
         if not means:
             return np.empty((0, len(location))), np.empty((0, len(location))), weights[0]
         return np.concatenate(means), np.concatenate(widths), np.concatenate(weights)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mvenet._models.composite import Array, Composite
-from mvenet._models.free_shape import Atoms, FreeShape
+from mvenet._models.free_shape import NARROWEST_REST, Atoms, FreeShape, Hurdle
 from mvenet.distributions._atoms import nothing_between
 from mvenet.onnx._graph import Graph
 
@@ -77,17 +77,75 @@ def shaped_blocks(columns: Reads, model: Composite, noises: Block, added: str) -
             weight = _columns_of(graph, shares, slice(at, at + 1), float(len(sampler)))
             blocks.append(Block(mean, variance, weight))
             at += 1
-    if free.residuals is not None:
-        location, scale = moments(graph, [noises])
-        around = graph("Add", location, graph("Mul", scale, free.residuals.quantiles[None]))
-        around, count = graph("Clip", around, *model.limits), float(len(free.residuals.quantiles))
-        for share in free.residuals.widths:
-            own = graph("Mul", graph("Mul", scale, scale), float(share**2))
-            variance = bounded(graph, model, graph("Add", added, own))
-            weight = _columns_of(graph, shares, slice(at, at + 1), count)
-            blocks.append(Block(around, variance, weight))
-            at += 1
+    for made in _residual_blocks(graph, model, free, noises, values[0], added):
+        for block in made:  # of one width: they share a weight
+            share = _columns_of(graph, shares, slice(at, at + 1))
+            blocks.append(replace(block, weight=graph("Mul", share, block.weight)))
+        at += 1
     return blocks
+
+
+def _residual_blocks(
+    graph: Graph, model: Composite, free: FreeShape, noises: Block, draws: str, added: str
+) -> list[list[Block]]:
+    """The blocks of residuals: those of each width, with their shares of its weight."""
+    residuals = free.residuals
+    if residuals is None:
+        return []
+    location, scale = moments(graph, [noises])
+    equal: str | Array = np.full((1, 1), 1.0 / len(residuals.quantiles))
+    atoms = list[Block]()
+    if residuals.hurdle is not None:
+        hurdle = residuals.hurdle
+        chances = _chances(graph, hurdle, draws, len(free.samplers[0]))
+        none = graph("Mul", location, 0.0)
+        spots = bounded(graph, model, graph("Add", added, np.square(hurdle.widths)[None]))
+        values = graph("Clip", graph("Add", none, hurdle.values[None]), *model.limits)
+        atoms.append(Block(values, spots, chances))
+        left = graph("Sub", 1.0, _total(graph, chances))
+        location, scale = _rest(graph, hurdle, chances, left, (location, scale))
+        equal = graph("Mul", left, equal)
+    around = graph("Add", location, graph("Mul", scale, residuals.quantiles[None]))
+    around = graph("Clip", around, *model.limits)
+    made = []
+    for share in residuals.widths:
+        own = graph("Mul", graph("Mul", scale, scale), float(share**2))
+        variance = bounded(graph, model, graph("Add", added, own))
+        made.append([*atoms, Block(around, variance, equal)])
+    return made
+
+
+def _chances(graph: Graph, hurdle: Hurdle, draws: str, count: int) -> str:
+    """Probability of each atom, (n, atoms); as :meth:`Hurdle.probabilities`, of so many draws."""
+    import onnx
+
+    each = []
+    for low, high in hurdle.cells:
+        inside = graph(
+            "And", graph("GreaterOrEqual", draws, float(low)),
+            graph("LessOrEqual", draws, float(high)),
+        )  # fmt: skip
+        each.append(graph("Cast", inside, to=onnx.TensorProto.DOUBLE))
+    named = graph("Concat", *(_total(graph, one) for one in each), axis=1)
+    total = graph("Add", named, hurdle.trees * hurdle.usual[None])
+    return graph("Div", total, count + hurdle.trees)
+
+
+def _rest(
+    graph: Graph, hurdle: Hurdle, chances: str, left: str, of_all: tuple[str, str]
+) -> tuple[str, str]:
+    """Mean and std of what is no atom, (n, 1); as in :meth:`Hurdle.rest`."""
+    location, scale = of_all
+    apart = graph("Sub", hurdle.values[None], location)
+    weighted = _total(graph, graph("Mul", chances, apart))
+    shift = graph("Neg", graph("Div", weighted, left))
+    far = graph("Div", apart, scale)
+    between = _total(graph, graph("Mul", chances, graph("Mul", far, far)))
+    moved = graph("Div", shift, scale)
+    inside = graph("Div", graph("Sub", 1.0, between), left)
+    square = graph("Sub", inside, graph("Mul", moved, moved))
+    narrow = graph("Sqrt", graph("Max", square, NARROWEST_REST**2))
+    return graph("Add", location, shift), graph("Mul", scale, narrow)
 
 
 def bounded(graph: Graph, model: Composite, variance: str) -> str:

@@ -37,6 +37,7 @@ PARTS = {
     "Shape": "mvenet._models.mixture",
     "Steps": "mvenet._models.piecewise",
     "Residuals": "mvenet._models.free_shape",
+    "Hurdle": "mvenet._models.free_shape",
     "TreeValues": "mvenet._models.free_shape",
 }
 HOMES = ESTIMATORS | PARTS

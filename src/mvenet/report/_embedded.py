@@ -21,7 +21,13 @@ from mvenet._models.architecture import Architecture
 from mvenet._models.composite import Composite
 from mvenet._models.ensemble import Ensemble
 from mvenet._models.forest import Forest
-from mvenet._models.free_shape import Constant, FreeShape, GivenQuantiles, TreeValues
+from mvenet._models.free_shape import (
+    NARROWEST_REST,
+    Constant,
+    FreeShape,
+    GivenQuantiles,
+    TreeValues,
+)
 from mvenet._models.gaussian_process import LogColumns, Process
 from mvenet._models.interface import Mean, Sampler
 from mvenet._models.means import GivenRegressor, Linear, MeanOfNoise, NetworkMean
@@ -303,7 +309,26 @@ def _(sampler: Constant, page: Page) -> dict[str, Any]:
 def _residual_data(free: FreeShape) -> dict[str, Any] | None:
     if free.residuals is None:
         return None
-    return {name: values.tolist() for name, values in vars(free.residuals).items()}
+    residuals, hurdle = free.residuals, free.residuals.hurdle
+    made: dict[str, Any] = {
+        "quantiles": residuals.quantiles.tolist(),
+        "widths": residuals.widths.tolist(),
+    }
+    if hurdle is not None:
+        made["hurdle"] = {
+            "values": hurdle.values.tolist(),
+            "cells": _ends_of(hurdle.cells),
+            "usual": hurdle.usual.tolist(),
+            "trees": hurdle.trees,
+            "widths": hurdle.widths.tolist(),
+            "narrowest": NARROWEST_REST,
+        }
+    return made
+
+
+def _ends_of(cells: Array) -> list[list[float | None]]:
+    """Pairs of ends, with nothing in the place of an infinite one."""
+    return [[float(v) if np.isfinite(v) else None for v in ends] for ends in cells]
 
 
 def _shape_data(model: Composite, page: Page) -> dict[str, Any]:
@@ -320,8 +345,7 @@ def _shape_data(model: Composite, page: Page) -> dict[str, Any]:
             "residuals": _residual_data(model.free),
         }
     if model.atoms is not None:
-        ends = [[float(v) if np.isfinite(v) else None for v in end] for end in model.atoms.cells.T]
-        low, high = ends
+        low, high = _ends_of(model.atoms.cells.T)
         made["atoms"] = {"values": model.atoms.values.tolist(), "low": low, "high": high}
     return made
 

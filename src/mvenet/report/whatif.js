@@ -192,13 +192,26 @@ function whatIf(prefix) { // of several targets each has one, and its own beginn
     if (free.residuals) { // in standard deviations of the noises' own mixture
       const sum = (of) => members.reduce((total, m) => total + m.weight * of(m), 0);
       const centre = sum((m) => m.mean), scale = Math.sqrt(sum((m) => m.std ** 2 + (m.mean - centre) ** 2));
-      const { quantiles, widths } = free.residuals;
+      const { quantiles, widths, hurdle } = free.residuals;
+      const rest = hurdle ? beyond(hurdle, values[0], centre, scale) : { chances: [], left: 1, centre, scale };
       widths.forEach((share) => {
-        const weight = shares[at++] / quantiles.length;
-        quantiles.forEach((r) => all.push({ weight, mean: clip(centre + r * scale, ...model.limits), std: wide(share * scale) }));
+        const weight = shares[at++], each = (weight * rest.left) / quantiles.length;
+        rest.chances.forEach((chance, i) => all.push({
+          weight: weight * chance, mean: clip(hurdle.values[i], ...model.limits), std: wide(hurdle.widths[i]) }));
+        quantiles.forEach((r) => all.push({
+          weight: each, mean: clip(rest.centre + r * rest.scale, ...model.limits), std: wide(share * rest.scale) }));
       });
     }
     return all.filter((member) => member.weight > 0);
+  }
+
+  function beyond(hurdle, draws, centre, scale) { // chances of atoms, and where the rest lies: Hurdle in Python
+    const within = ([low, high]) => draws.filter((v) => (low === null || low <= v) && (high === null || v <= high)).length;
+    const chances = hurdle.cells.map((cell, i) => (within(cell) + hurdle.trees * hurdle.usual[i]) / (draws.length + hurdle.trees));
+    const total = (of) => chances.reduce((sum, chance, i) => sum + chance * of(hurdle.values[i] - centre), 0);
+    const left = 1 - total(() => 1), shift = -total((apart) => apart) / left;
+    const square = (1 - total((apart) => (apart / scale) ** 2)) / left - (shift / scale) ** 2;
+    return { chances, left, centre: centre + shift, scale: scale * Math.sqrt(Math.max(square, hurdle.narrowest ** 2)) };
   }
 
   // Probability below a value, of a normal in its standard deviations or of all of them.
