@@ -25,6 +25,7 @@ from mvenet import (
     UnseenWarning,
 )
 from mvenet._columns.encoder import TableEncoder
+from mvenet._models.columns import Column
 
 TINY = {"strategy": "warmup", "hidden_mean": (4,), "hidden_var": (3,), "epochs": 15,
         "warmup_epochs": 10, "random_state": 0}  # fmt: skip
@@ -235,3 +236,27 @@ def test_null_and_nan_of_polars_are_both_gaps():
     both = pl.DataFrame({"a": [1.0, None, float("nan"), 4.0] * 20, "b": ["x", "y"] * 40})
     model = tiny().fit(both, np.arange(80.0))
     assert model.columns_["a"].remark == "40 missing"
+
+
+ODD = {
+    "two names": (X[["size", "open"]].set_axis(["a", "a"], axis=1), "column 'a' twice"),
+    "two names of numbers": (pd.DataFrame(np.ones((90, 2)), columns=["a", "a"]), "'a' twice"),
+    "no columns": (X[[]], r"0 feature\(s\).*give at least one column"),
+    "infinity everywhere": (X.assign(size=np.inf), "'size' holds infinity"),
+    "infinity": (X.assign(size=np.where(np.arange(90) == 4, np.inf, 1.0)), "row 5 has 'inf'"),
+    "complex": (X.assign(z=Y + 1j), "'z' holds complex numbers: give their parts"),
+    "nothing but gaps": (pd.DataFrame({"a": [None] * 90}), r"a is dropped \(all missing\)"),
+}
+
+
+@pytest.mark.parametrize(("given", "what"), ODD.values(), ids=ODD)
+def test_what_no_column_can_be_is_told(given, what):
+    with pytest.raises(ValueError, match=what):
+        tiny().fit(given, Y)
+
+
+def test_cells_that_are_none_are_dropped_and_said():
+    things = {"lists": [[1]] * 90, "objects": [object()] * 90, "dicts": [{}] * 90}
+    model = tiny().fit(X[["size"]].assign(**things), Y)
+    for name in things:
+        assert model.columns_[name] == Column("dropped", "lists or objects, which are no cells")

@@ -313,3 +313,9 @@ def test_a_cell_that_is_not_known_has_the_usual_correlation():
     middle = np.median(model.estimators_[0].model_.donors[:, 1])
     assert_array_equal(found, model.model_.correlation(np.array([[0.5, middle]])))
     assert np.isfinite(model.predict_dist(gap).logpdf(outcomes[:1])).all()
+
+
+def test_dates_are_no_targets():
+    dates = pd.date_range("2020-01-01", periods=len(X))
+    with pytest.raises(ValueError, match="column 'q' does not: it is of type datetime64"):
+        quick().fit(X, pd.DataFrame({"p": Y[:, 0], "q": dates}))

@@ -51,6 +51,10 @@ def _refuse_twice(names: list[str]) -> None:
 
 def _from_pandas(series: Any) -> pl.Series:
     kind = series.dtype.kind if hasattr(series.dtype, "kind") else "O"
+    if kind == "c":
+        raise ValueError(
+            f"The column {series.name!r} holds complex numbers: give their parts as two columns."
+        )
     if kind in "iuf":
         numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
         return pl.Series(numbers, nan_to_null=True)
@@ -79,7 +83,7 @@ def from_array(cells: NDArray[Any], names: Iterable[str]) -> pl.DataFrame:
 
 def from_objects(cells: list[Any]) -> pl.Series:
     """Cells of any type as text, None being null; as they are if one of them is no cell."""
-    if any(isinstance(v, _NESTED) for v in cells):
+    if any(isinstance(v, _NESTED) or _has_no_text(v) for v in cells):
         return pl.Series(cells, dtype=pl.Object)
     if any(v is not None for v in cells) and all(isinstance(v, timedelta | None) for v in cells):
         return pl.Series(cells, dtype=pl.Duration("us"))
@@ -89,6 +93,12 @@ def from_objects(cells: list[Any]) -> pl.Series:
 def _cells(series: Any) -> list[Any]:
     missing = series.isna().tolist()
     return [None if gone else v for v, gone in zip(series.tolist(), missing, strict=True)]
+
+
+def _has_no_text(cell: Any) -> bool:
+    """Whether a cell shows nothing but where it stands in memory."""
+    kind: Any = type(cell)
+    return kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
 
 
 _NESTED = (list, tuple, dict, set, frozenset, np.ndarray)
@@ -134,6 +144,8 @@ def says_nothing(cells: pl.Series) -> Column | None:
     given = given_cells(cells)
     if not len(given):
         return Column("dropped", "all missing")
+    if given.dtype.is_float() and given.is_infinite().any():
+        return None  # which is refused, and not overlooked
     if len(given) == len(cells) and given.n_unique() == 1:
         return Column("dropped", f"always {_shown(given[0])[:30]}")
     return None

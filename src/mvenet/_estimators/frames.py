@@ -54,6 +54,22 @@ def is_settled(X: Any) -> bool:
     return type(X).__name__ == "Settled" and hasattr(X, "found")
 
 
+def check_names(estimator: BaseEstimator, X: Any) -> None:
+    """Refuse a frame without columns, and one of which two have the same name."""
+    if is_settled(X):
+        return
+    arrow = hasattr(X, "column_names")  # whose columns are the cells
+    names = [str(name) for name in (X.column_names if arrow else X.columns)]
+    if not names:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required by "
+            f"{type(estimator).__name__}: give at least one column."
+        )
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"X has the column {twice!r} twice: rename one of them.")
+
+
 def needs_encoder(X: Any) -> bool:
     """Whether a frame holds more than numbers, or columns that an encoder would not keep.
 

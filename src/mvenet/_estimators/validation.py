@@ -79,6 +79,8 @@ def check_table(
 def checked_frame_or_numbers(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[np.float64]]:
     """What ``fit`` was given, as a :class:`Settled` frame or as an array; and y."""
     options: dict[str, Any] = {"y_numeric": True, "ensure_min_samples": 2}
+    if frames.is_frame(X):
+        frames.check_names(estimator, X)
     if frames.needs_encoder(X):
         given, target = frames.checked(estimator, X, y, **options)
     else:
