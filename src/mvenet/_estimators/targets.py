@@ -71,7 +71,11 @@ def checked(y: Any, X: Any) -> Targets:
 def _numbers(column: Any, name: str) -> Array:
     """A target as finite numbers."""
     try:
-        if getattr(column.dtype, "kind", None) in ("m", "M", "c"):  # which would become numbers of some kind
+        if getattr(column.dtype, "kind", None) in (
+            "m",
+            "M",
+            "c",
+        ):  # which would become numbers of some kind
             raise TypeError(f"it is of type {column.dtype}")
         if hasattr(column, "isna"):  # of pandas, whose own missing values are no floats
             values = column.to_numpy(dtype=np.float64, na_value=np.nan)
