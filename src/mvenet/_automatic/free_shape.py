@@ -316,25 +316,15 @@ def fit(
     densities = _densities(parts, y, atoms, cell, held_out.log)
     mixed = _Mixed(_Rows(held_out, few), densities, parts.expected(held_out.log) - y)
     bins = _Bins.of(_signal(sampling, rows))
-    scored_bins = _Bins(bins.ends, bins.number[some])
     part = _parts(held_out, rng)[few]
-
-    def weights_of(used: NDArray[np.bool_]) -> Array:
-        """By likelihood, and by CRPS: (2, bins, groups)."""
-        by_crps = scored_bins.weights(scored.fit, used[some], start)
-        if scoring == "crps":
-            return np.stack([by_crps, by_crps])
-        return np.stack([bins.weights(mixed.fit, used, _prior(start)), by_crps])
-
+    weighing = _Weighing(start, mixed, scored, bins, some, scoring)
     step = None
-    if sampling:  # the weights of each part of the rows are made by the other parts: (2, groups, n)
-        other = np.stack([weights_of(part != number) for number in range(PARTS)])
-        other = np.moveaxis(other[part, :, bins.number], 0, -1)
+    if sampling:
         # Where values have a probability, a right one matters more than the mean.
         worse = MEAN_WORSE if atoms is None else np.inf
-        step = _best_step(other, start, mixed, scored, factor, worse)
+        step = _best_step(weighing.by_other_parts(part), start, mixed, scored, factor, worse)
     if step is not None:
-        new = step.taken(start, weights_of(part >= 0))
+        new = step.taken(start, weighing.by(part >= 0))
         chosen, widths = _kept(new, widths, int((start > 0).sum()))
     if step is None or not any(len(some) for some in widths):
         none = tuple(some[:0] for some in widths)
@@ -445,6 +435,34 @@ def _worth(
     start = _start(noises, with_them.groups)[:, None]
     worse = with_them.crps(start) - without.crps(start)
     return atoms if with_them.rows.mean(worse) <= 0 else None
+
+
+@dataclass(frozen=True)
+class _Weighing:
+    """New weights of the groups, from some of the rows.
+
+    ``some`` are the rows whose CRPS is known.
+    """
+
+    start: Array
+    mixed: _Mixed
+    scored: _Scored
+    bins: _Bins
+    some: NDArray[np.int64]
+    scoring: str
+
+    def by(self, used: NDArray[np.bool_]) -> Array:
+        """By likelihood, and by CRPS: (2, bins, groups)."""
+        bins = _Bins(self.bins.ends, self.bins.number[self.some])
+        by_crps = bins.weights(self.scored.fit, used[self.some], self.start)
+        if self.scoring == "crps":
+            return np.stack([by_crps, by_crps])
+        return np.stack([self.bins.weights(self.mixed.fit, used, _prior(self.start)), by_crps])
+
+    def by_other_parts(self, part: NDArray[np.int64]) -> Array:
+        """Those of each row, by the parts of the rows that it is not in: (2, groups, n)."""
+        other = np.stack([self.by(part != number) for number in range(PARTS)])
+        return np.moveaxis(other[part, :, self.bins.number], 0, -1)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import copy
 from dataclasses import replace
 from datetime import date
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,11 +47,25 @@ from mvenet._models.strata import labels_of, ratios_of
 from mvenet._training.dependence import Dependence
 from mvenet._utils.finite import has_gaps, rows_of_whole
 from mvenet._utils.sklearn import HasMethods, StrOptions, check_sample_weight
-from mvenet.distributions import Distribution, LogNormalMixture
+from mvenet.distributions import Distribution, LogNormalMixture, Normal, NormalMixture
 from mvenet.predictive import last_step, left_out, predictive_distribution
 
 FOLDS = 10  # of cv=None
 FITTED = ("members_", "encoder_", "n_calibration_by_", "n_features_in_", "feature_names_in_")
+
+
+class _Compared(NamedTuple):
+    """Rows that a member was fitted without: what it says, what was seen, and their weights."""
+
+    predicted: Normal | NormalMixture
+    observed: Array
+    weight: Array
+
+    @property
+    def scores(self) -> Array:
+        """Distances, in standard deviations."""
+        distance = np.abs(self.observed - self.predicted.mean)
+        return np.asarray(distance / self.predicted.std)
 
 
 class CalibratedRegressor(Shown, Conformal, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
@@ -239,26 +253,19 @@ class CalibratedRegressor(Shown, Conformal, MetaEstimatorMixin, RegressorMixin, 
             groups = None if tied is None else tied.groups
             X = encoded(self, X, target, rows, groups)
         members, folds, stopped = self._trained(X, target, weight, belonging, tied)
-        predicted, observed, counted = [], [], []
         self._scores, ordered = [np.empty(0) for _ in members], [np.empty(0, int) for _ in members]
+        compared = list[_Compared]()
         for i, (member, rows) in enumerate(zip(members, folds, strict=True)):
             given = np.ones(len(rows)) if weight is None else weight[rows]
             rows, given = rows[given > 0], given[given > 0]
             if not len(rows):
                 continue
-            if self._has_folds() and isinstance(member.model_, Composite):
-                dist: Distribution = left_out(member, rows)
-            else:
-                with rows_of_whole(rows):
-                    dist = predictive_distribution(member, _given(member, some_rows(X, rows)))
-            normals, outcomes = normals_of(dist), _on_scale_of(dist, target[rows])
-            predicted.append(normals)
-            observed.append(outcomes)
-            counted.append(given)
+            dist = self._left_out(member, X, rows)
+            one = _Compared(normals_of(dist), _on_scale_of(dist, target[rows]), given)
+            compared.append(one)
             # Sorted within a fold: only the largest of each matter for an interval.
-            scores = np.abs(outcomes - normals.mean) / normals.std
-            order = np.argsort(scores, kind="stable")
-            self._scores[i], ordered[i] = scores[order], rows[order]
+            order = np.argsort(one.scores, kind="stable")
+            self._scores[i], ordered[i] = one.scores[order], rows[order]
         self.n_calibration_ = sum(len(scores) for scores in self._scores)
         if not self.n_calibration_:
             raise ValueError(
@@ -267,7 +274,9 @@ class CalibratedRegressor(Shown, Conformal, MetaEstimatorMixin, RegressorMixin, 
         self._shares = None if tied is None else _equal_groups(tied, ordered)
         self._ratios = None if ratios is None else [ratios[some] for some in ordered]
         self._strata = None if labels is None else self._numbered(labels, ordered)
-        self.factor_ = best_factor(predicted, observed, counted) if self.method == "scale" else 1.0
+        self.factor_ = 1.0
+        if self.method == "scale":
+            self.factor_ = best_factor(*zip(*compared, strict=True))
         self.members_ = members
         self.n_rows_, self.fitted_on_ = len(target), date.today().isoformat()
         if not ours:
@@ -361,6 +370,13 @@ class CalibratedRegressor(Shown, Conformal, MetaEstimatorMixin, RegressorMixin, 
                 if logs[i] != most:
                     members[i] = fitted(train, target="log" if most else "identity")
         return members, [test for _, test in splits], None
+
+    def _left_out(self, member: Any, X: Any, rows: NDArray[np.int64]) -> Distribution:
+        """What a member says of rows that it was fitted without."""
+        if self._has_folds() and isinstance(member.model_, Composite):
+            return left_out(member, rows)
+        with rows_of_whole(rows):
+            return predictive_distribution(member, _given(member, some_rows(X, rows)))
 
     def _has_folds(self) -> bool:
         """Whether the estimator leaves rows out by itself, and these are to serve."""

@@ -196,21 +196,20 @@ def fit_table(
         estimator.ties_ = Ties.of_rows(tied, train).kept
     elif search:
         notes += _identifiers(encoder, X[train], encoded, y[train])
-    evaluation = None
+    evaluation: Evaluation | None
     if len(test):
         evaluation = stop.finish(lambda: _checked(estimator, X[test], y[test], rows[test]))
     else:
         evaluation = evaluated_left_out(fitted, y, train, rows)
     if evaluation is not None:
-        judged = test if len(test) else np.flatnonzero(np.isin(rows, evaluation.rows))
-        evaluation = replace(evaluation, by=tied.by(judged))
-    if evaluation is not None and len(test):
-        estimator.held_out_ = held_out(evaluation)
+        compared = test if len(test) else np.flatnonzero(np.isin(rows, evaluation.rows))
+        evaluation = replace(evaluation, by=tied.by(compared))
+        notes += _noticed(
+            evaluation, y, column, whole_groups=len(test) > 0 and tied.groups is not None
+        )
+        if len(test):
+            estimator.held_out_ = held_out(evaluation)
     named = X.with_columns(pl.Series(column, y))
-    if evaluation is not None and y.max() > 1:
-        notes += _below_zero(y, evaluation.dist, column)
-    if evaluation is not None and tied.groups is not None and len(test):
-        notes += _by_group(evaluation)
     return FittedTable(
         estimator,
         evaluation,
@@ -221,6 +220,12 @@ def fit_table(
         seconds=perf_counter() - start,
         stopped=stop.pressed is not None,
     )
+
+
+def _noticed(evaluation: Evaluation, y: Array, column: str, whole_groups: bool) -> list[str]:
+    """What rows that were left out show: intervals below zero, and groups that are off."""
+    notes = _below_zero(y, evaluation.dist, column) if y.max() > 1 else []
+    return notes + (_by_group(evaluation) if whole_groups else [])
 
 
 def evaluated_left_out(
