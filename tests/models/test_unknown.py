@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mvenet import AutoRegressor, CalibratedRegressor, load
-from mvenet._models.unknown import averaged, completed, donors_of
+from mvenet import AutoRegressor, CalibratedRegressor, MVERegressor, load
+from mvenet._models.unknown import apart_from, averaged, completed, donors_of, farthest_of
 
 RNG = np.random.default_rng(0)
 
@@ -103,7 +103,7 @@ def test_donors_are_those_most_alike_where_a_row_is_known():
     assert drawn == 16
     assert (made[:5, 1] == 8.0).all() and (made[:16, 0] == 9.0).all()
     assert np.isfinite(made).all()
-    few = donors_of(np.arange(30.0)[:, None], -np.arange(30.0))[:, 0]
+    few = donors_of(np.arange(30.0)[:, None], -np.arange(30.0))
     assert_array_equal(np.sort(few), np.arange(30.0))
     assert np.diff(np.sort(few[:10])).max() < 6  # the first are spread, too
     assert len(donors_of(np.zeros((1_000, 2)), np.arange(1_000.0))) == 256
@@ -121,3 +121,36 @@ def test_moments_of_the_average_are_those_of_the_mixture():
             own = w if w.ndim == 1 else w[:, row]
             assert np.isclose(own @ m[:, row], mean)
             assert np.isclose(own @ (m[:, row] ** 2 + s[:, row] ** 2), second)
+
+
+def test_distances_are_those_of_known_columns_by_brute_force():
+    rng = np.random.default_rng(1)
+    donors, X = rng.normal(size=(7, 3)) * [1, 10, 100], rng.normal(size=(5, 3))
+    X[0, 1] = X[2, 0] = np.nan
+    expected = [
+        [np.sqrt(np.nanmean(((row - donor) / donors.std(axis=0)) ** 2)) for donor in donors]
+        for row in X
+    ]
+    assert_allclose(apart_from(X, donors), expected, rtol=1e-9)
+
+
+def test_the_yardstick_is_the_loneliest_row_and_of_groups_another_one():
+    X = np.array([[0.0], [1.0], [2.0], [7.0]])
+    few, unit = np.arange(4), X.std()
+    assert farthest_of(X, few, None) == pytest.approx(5 / unit)
+    assert farthest_of(X, few, np.array([0, 0, 1, 1])) == pytest.approx(6 / unit)
+
+
+def test_a_row_far_from_all_others_is_outside_though_each_column_is_within_its_range(plane):
+    model, X = plane
+    assert not model.model_.outside(X).any()
+    assert model.model_.outside(np.array([[-2.0, 2.0], [1.0, 1.0], [-2.0, np.nan]])).tolist() == [
+        True, False, False]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plane():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2.5, 2.5, 150)
+    X = np.column_stack([x, x + 0.1 * rng.normal(size=150)])
+    return MVERegressor(random_state=0).fit(X, x + 0.1 * rng.normal(size=150)), X

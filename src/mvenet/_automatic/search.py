@@ -37,9 +37,9 @@ from mvenet._models.means import MeanOfNoise, NetworkMean
 from mvenet._models.noise import Noise
 from mvenet._models.piecewise import Piecewise
 from mvenet._models.seen import Range
-from mvenet._models.unknown import donors_of
+from mvenet._models.unknown import donors_of, farthest_of
 from mvenet._training import fleet
-from mvenet._training.plan import Fitting, Request, Stop
+from mvenet._training.plan import Fitting, Request, Stop, Table
 
 Array = NDArray[np.float64]
 
@@ -254,8 +254,19 @@ def composed(
         unit,
         np.inf if held_out.log else seen.y_high - seen.y_low or np.inf,
         **_shaped(free, candidates, means, again, held_out.log),
-        donors=donors_of(table.source[table.rows], table.y[table.rows]),
+        **_known_rows(table),
     )
+
+
+def _known_rows(table: Table) -> dict[str, Any]:
+    """Rows to complete others with, and how far rows are from them at most."""
+    X, tied = table.source[table.rows], table.dependence
+    groups = None if tied is None or tied.groups is None else tied.groups[table.rows]
+    few = donors_of(X, table.y[table.rows])
+    return {
+        "donors": np.ascontiguousarray(X[few], dtype=np.float64),
+        "farthest": farthest_of(X, few, groups),
+    }
 
 
 def _shaped(

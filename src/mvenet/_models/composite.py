@@ -45,11 +45,12 @@ from mvenet._models.noise import Noise
 from mvenet._models.piecewise import Piecewise
 from mvenet._models.seen import Range
 from mvenet._models.sums import average, variance
-from mvenet._models.unknown import averaged, check_donors, completed
+from mvenet._models.unknown import apart_from, averaged, check_donors, completed
 from mvenet.distributions import LogNormalMixture, NormalMixture, WithAtoms
 
 Array = NDArray[np.float64]
 ROWS_AT_ONCE = 8_192
+MARGIN = 1.1  # times the largest distance of a training row from others: a row beyond is outside
 _TINY = float(np.finfo(np.float64).tiny)
 _LARGEST = float(np.finfo(np.float64).max)
 
@@ -74,6 +75,7 @@ class Composite:
     free: FreeShape | None = None
     atoms: Atoms | None = None
     donors: Array | None = None  # rows to take unknown cells from; none in models of older files
+    farthest: float = np.inf  # distance from them that no training row exceeds
 
     def __post_init__(self) -> None:
         self.check(len(self.range.x_low))
@@ -142,6 +144,16 @@ class Composite:
             squared = np.minimum(np.square(self.unit * np.sqrt(unknown)), _LARGEST)
         return NormalMixture(self.unit * means, stds, weights, disagreement=squared)
 
+    def outside(self, X: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which rows are farther from the training rows than any of these is from the others."""
+        far = np.zeros(len(X), dtype=bool)
+        if self.donors is not None and np.isfinite(self.farthest):
+            for start in range(0, len(X), ROWS_AT_ONCE):
+                rows = slice(start, start + ROWS_AT_ONCE)
+                nearest = apart_from(np.asarray(X[rows], dtype=np.float64), self.donors).min(axis=1)
+                far[rows] = nearest > MARGIN * self.farthest
+        return far
+
     def check(self, n_columns: int) -> None:
         """Raise an error if it cannot be a model of so many columns that a fit has made."""
         check_fields(self, Composite)
@@ -165,6 +177,7 @@ class Composite:
             check_part(self.atoms, Atoms)
         if self.donors is not None:
             check_donors(self.donors, n_columns)
+        require(type(self.farthest) is float and self.farthest >= 0, "no row is far from others")
         check_array(self.shares, (len(self.means),), "shares", least=0.0)
         for mean in self.means:
             require(hasattr(type(mean), "evaluate"), "something else stands in the place of a mean")

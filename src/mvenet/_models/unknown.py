@@ -17,11 +17,12 @@ Array = NDArray[np.float64]
 DONORS = 256  # training rows that are kept
 MOST_CELLS = 100_000  # of them in all
 DRAWN = 16  # donors of a row
+MOST_COMPARED = 10_000  # training rows whose distance from the donors is the yardstick
 GOLDEN = 0.6180339887498949  # whose multiples, without their whole part, are spread evenly
 
 
-def donors_of(X: NDArray[np.float64], y: Array) -> Array:
-    """Training rows to take cells from: evenly spaced in the order of y.
+def donors_of(X: NDArray[np.float64], y: Array) -> NDArray[np.int64]:
+    """Numbers of the training rows to take cells from: evenly spaced in the order of y.
 
     So are the first few of them, whatever their number: those of a row of which nothing is known.
     """
@@ -29,13 +30,45 @@ def donors_of(X: NDArray[np.float64], y: Array) -> Array:
     order = np.argsort(y, kind="stable")
     few = np.unique(np.linspace(0, len(order) - 1, min(most, len(order))).astype(np.int64))
     ranks = np.argsort(np.argsort(np.arange(len(few)) * GOLDEN % 1.0))
-    return np.ascontiguousarray(X[order[few][ranks]], dtype=np.float64)
+    return np.asarray(order[few][ranks], dtype=np.int64)
+
+
+def apart_from(X: NDArray[np.float64], donors: Array) -> Array:
+    """Distance of each row from each donor, of shape (n, k), over the columns that are known.
+
+    Root mean square of the differences, in standard deviations of the donors.
+    """
+    spread = _spread(donors)
+    known = ~np.isnan(X)
+    there, theirs = np.where(known, X, 0.0) / spread, donors / spread
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = (there**2).sum(axis=1)[:, None] + known @ (theirs**2).T - 2.0 * there @ theirs.T
+    squares = np.where(np.isnan(squares), np.inf, np.maximum(squares, 0.0))
+    return np.asarray(np.sqrt(squares / np.maximum(known.sum(axis=1), 1)[:, None]))
+
+
+def farthest_of(
+    X: NDArray[np.float64], few: NDArray[np.int64], groups: NDArray[np.int64] | None
+) -> float:
+    """How far a training row is from the nearest donor, at most; of another group if there are any.
+
+    A new row is of a new group then, and none of its own is there.
+    """
+    some = np.arange(0, len(X), -(-len(X) // MOST_COMPARED))
+    apart = apart_from(np.asarray(X[some], dtype=np.float64), np.asarray(X[few], dtype=np.float64))
+    own = some[:, None] == few if groups is None else groups[some][:, None] == groups[few]
+    nearest = np.where(own, np.inf, apart).min(axis=1)
+    return float(nearest[np.isfinite(nearest)].max(initial=0.0))
+
+
+def _spread(donors: Array) -> Array:
+    spread = donors.std(axis=0)
+    return np.asarray(np.where(spread > 0, spread, 1.0))
 
 
 def completed(X: NDArray[np.float64], donors: Array) -> tuple[Array, int]:
     """Each row so many times, its unknown cells (NaN) those of the donors most like it."""
-    spread = donors.std(axis=0)
-    spread = np.where(spread > 0, spread, 1.0)
+    spread = _spread(donors)
     known = ~np.isnan(X)
     there, theirs = np.where(known, X, 0.0) / spread, donors / spread
     # Squares of differences where the row is known; what a row has by itself is the same for all.

@@ -10,6 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mvenet._columns.encoding import Encoding
+from mvenet._columns.profile import outside
+from mvenet._models.composite import Composite
 from mvenet._models.conformal import Conformal
 from mvenet._models.numbers import Numbers
 from mvenet._models.predictor import Encoded, Predictor
@@ -54,6 +56,18 @@ class TableModel:
     def distribution(self, numbers: Array) -> Distribution:
         """What is predicted for rows that are encoded."""
         return predictive_distribution(self.estimator, self.inputs(numbers))
+
+    def outside(self, frame: Any, numbers: Array, margin: float) -> NDArray[np.bool_] | None:
+        """Which rows are outside what was seen: in a column, or far from all training rows.
+
+        ``margin`` is a share of a column's range that does not count. None if nothing is known.
+        """
+        beyond = outside(self.encoder, frame, numbers, margin)
+        inner = (getattr(self.estimator, "__dict__", {}).get("members_") or [self.estimator])[0]
+        model = getattr(inner, "__dict__", {}).get("model_")
+        if beyond is None or not isinstance(model, Composite):
+            return beyond
+        return np.asarray(beyond | model.outside(numbers))
 
     def of_frame(self, frame: pl.DataFrame) -> Distribution:
         """What is predicted for the rows of a frame."""

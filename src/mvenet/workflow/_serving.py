@@ -14,7 +14,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mvenet._columns.cells import with_numbers
-from mvenet._columns.profile import outside
 from mvenet._models.conformal import Conformal
 from mvenet._models.predictor import PredictsDistribution
 from mvenet._utils.wording import percent
@@ -71,8 +70,9 @@ def predictions(
     """
     asked = _Asked.of(model, intervals, quantiles, simultaneous)
     encoded = [table.encoded(frame, rows) for table in asked.tables]
-    encoder = asked.tables[0].encoder
-    return asked.added(frame, encoded, outside(encoder, encoder.tidy(frame), encoded[0], FAR))
+    first = asked.tables[0]
+    beyond = first.outside(first.encoder.tidy(frame), encoded[0], FAR)
+    return asked.added(frame, encoded, beyond)
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ def predict_file(
     def parts() -> Iterator[tuple[Part, pl.DataFrame]]:
         for part in ahead(read):
             encoded = [table.encoded(part.values, part.rows) for table in asked.tables]
-            beyond = outside(encoder, part.values, encoded[0], FAR)
+            beyond = asked.tables[0].outside(part.values, encoded[0], FAR)
             odd.append(None if beyond is None else int(beyond.sum()))
             compared.append(ties.compared(part.values))
             yield part, asked.added(part.values, encoded, beyond)
