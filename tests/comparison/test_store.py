@@ -37,7 +37,7 @@ X = RNG.uniform(-1, 1, (60, 2))
 Y = X[:, 0] ** 2 + 0.2 * RNG.standard_normal(60)
 ARMS = {"a": MVERegressor(epochs=20), "b": MVERegressor(epochs=20, strategy="no-warmup")}
 
-# A comparison of ten folds of about a fifth of a second, run as another process.
+# A comparison of ten folds of about a tenth of a second, run as another process.
 SCRIPT = """
 import sys
 import numpy as np
@@ -46,7 +46,7 @@ from mvenet.comparison import strategy_arms
 rng = np.random.default_rng(5)
 X = rng.uniform(-1, 1, (60, 2))
 y = X[:, 0] ** 2 + 0.2 * rng.standard_normal(60)
-arms = strategy_arms(reg_mean=(1e-3, 1e-2), reg_var=(1e-3, 1e-2), epochs=400, warmup_epochs=400)
+arms = strategy_arms(reg_mean=(1e-3, 1e-2), reg_var=(1e-3, 1e-2), epochs=150, warmup_epochs=150)
 result = compare_strategies(X, y, arms, 10, 3, sys.argv[1], n_jobs=1, random_state=0)
 print(result.to_frame().to_json(double_precision=15), result, flush=True)
 """
