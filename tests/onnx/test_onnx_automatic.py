@@ -13,7 +13,7 @@ import onnxruntime
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from onnx.reference import ReferenceEvaluator
-from onnx_runtime import run
+from onnx_runtime import run, session
 from shorter import short_trainings
 from sklearn.linear_model import Ridge
 
@@ -114,6 +114,8 @@ def test_that_they_have_all_kinds_of_shapes():
     free = [model.free for model in models.values() if model.free is not None]
     assert {type(sampler) for shape in free for sampler in shape.samplers} == {TreeValues, Constant}
     assert {len(shape.ends) > 0 for shape in free} == {True}
+    residuals = [shape.residuals for shape in free if shape.residuals is not None]
+    assert {part.hurdle is None for part in residuals} == {True, False}
     alone = {
         name: nothing_between(model.atoms.cells)
         for name, model in models.items()
@@ -221,17 +223,19 @@ def test_units_of_y(factor, offset, tmp_path):
 def test_rows_that_predict_refuses(model, tmp_path):
     new = NEAR[:4].copy()
     new[1, 0], new[2, 2] = np.nan, np.inf
-    mean, std = run(model, tmp_path, new)
+    file = session(model, tmp_path)
+    mean, std = file.run(["mean", "std"], {"X": new})
     assert_array_equal(np.isnan(mean), [False, True, False, False])
     assert_array_equal(np.isnan(std), [False, True, False, False])
     new[2, 2] = np.finfo(np.float32).max
-    assert_allclose(run(model, tmp_path, new), [mean, std], rtol=1e-12)
+    assert_allclose(file.run(["mean", "std"], {"X": new}), [mean, std], rtol=1e-12)
 
 
 def test_any_batch_size(model, tmp_path):
-    whole = np.array(run(model, tmp_path, NEAR[:50]))
+    file = session(model, tmp_path)
+    whole = np.array(file.run(["mean", "std"], {"X": NEAR[:50]}))
     for size in (0, 1, 7):
-        part = np.array(run(model, tmp_path, NEAR[:size]))
+        part = np.array(file.run(["mean", "std"], {"X": NEAR[:size]}))
         assert_allclose(part, whole[:, :size], rtol=1e-6, atol=1e-6)
 
 

@@ -134,6 +134,8 @@ def test_the_page_says_what_python_says(browser, pages, kind):
     data = json.loads(browser.execute_script(
         "return document.getElementById('what-if-data').textContent"))  # fmt: skip
     spread = frame["price"].std()
+    if kind == "zeros":
+        assert data["model"]["free"]["residuals"]["hurdle"]["values"] == [0.0]
     if kind == "calibrated":
         assert any("points" in mean for mean in data["model"]["means"]), "no Gaussian process"
     for changes in ROWS:
