@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self
@@ -12,6 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+Folds = Sequence[tuple[Rows, Rows]]
 
 
 @dataclass(frozen=True)
@@ -157,3 +159,37 @@ def by_target(
     remark = "each as the target's mean and spread in other rows"
     levels = Levels(names, values, default, _shares(texts, names), remark)
     return levels, np.column_stack(trained)
+
+
+def within_folds(
+    texts: pl.Series, y: Array, folds: Folds, rest: Rows, groups: NDArray[Any] | None = None
+) -> Array:
+    """Numbers for rows that folds leave out, each from the rows that its fold trains on, (n, 2).
+
+    ``rest`` are rows that no fold leaves out, as the first ones in time: of these a fifth at a time
+    is, and no other row tells of them. NaN for all others.
+    """
+    from sklearn.preprocessing import TargetEncoder
+
+    cells = texts.fill_null("").to_numpy()[:, None]
+    made, aim = np.full((len(y), 2), np.nan), y
+    for column in range(2):
+        for train, left_out in [*folds, *_fifths(rest, groups)]:
+            encoder = TargetEncoder(target_type="continuous").fit(cells[train], aim[train])
+            made[left_out, column] = encoder.transform(cells[left_out])[:, 0]
+        aim = np.abs(y - made[:, 0])
+    return made
+
+
+def _fifths(rows: Rows, groups: NDArray[Any] | None) -> Folds:
+    """Rows as folds: whole groups, if there are some."""
+    from sklearn.model_selection import GroupKFold, KFold
+
+    if groups is not None and len(np.unique(groups[rows])) > 1:
+        splitter = GroupKFold(min(5, len(np.unique(groups[rows]))))
+        parts = list(splitter.split(rows, groups=groups[rows]))
+    elif len(rows) > 1:
+        parts = list(KFold(min(5, len(rows)), shuffle=True, random_state=0).split(rows))
+    else:
+        return [(rows, rows)] if len(rows) else []
+    return [(rows[train], rows[left_out]) for train, left_out in parts]

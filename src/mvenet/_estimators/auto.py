@@ -127,9 +127,10 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
         cv = self.cv
         if cv is None:
             cv = usual_number(plan.usual_folds(n), table.dependence, table.rows)
+        folds = folds_of_table("cv", cv, table, fleet.derived_seed(entropy, 0, 0, 0))
         return plan.describe(
-            table,
-            folds_of_table("cv", cv, table, fleet.derived_seed(entropy, 0, 0, 0)),
+            table.within(folds),
+            folds,
             baselines.chosen(self.candidates, n, table.source.shape[1]),
             entropy,
             target=self.target,

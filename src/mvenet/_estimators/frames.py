@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -142,6 +143,34 @@ def fitted(
     table = encoder.transform(frame.table)
     table[rows] = made
     return encoder, table
+
+
+def learns(encoder: TableEncoder) -> bool:
+    """Whether some of the numbers that an encoder makes come from y."""
+    return any(levels.values.size for levels in encoder.levels_.values())
+
+
+def within_folds(
+    encoder: TableEncoder,
+    table: Any,
+    numbers: Array,
+    y: Array,
+    groups: NDArray[Any] | None,
+    folds: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    rows: NDArray[np.int64],
+) -> Array:
+    """Numbers of all rows; what comes from y is learned from the rows that each fold trains on."""
+    from mvenet._columns import levels
+    from mvenet._columns.cells import texts
+
+    left_out = np.concatenate([test for _, test in folds])
+    rest, places, made = np.setdiff1d(rows, left_out), encoder.places(), numbers.copy()
+    for name, kept in encoder.levels_.items():
+        if kept.values.size:
+            found = levels.within_folds(texts(table[name]), y, folds, rest, groups)
+            known = np.flatnonzero(np.isfinite(found).all(axis=1))
+            made[known[:, None], np.array(places[name])] = found[known]
+    return made
 
 
 def encoded(estimator: Any, X: Any) -> Array:

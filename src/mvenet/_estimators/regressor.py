@@ -206,7 +206,7 @@ class MVERegressor(NetworkRegressor):
             )
         target = self.target if folds else "identity"
         unit = plans.unit_of(table.y[table.rows]) if folds else 1.0
-        table = replace(table, y=table.y / unit)
+        table = replace(table.within(folds), y=table.y / unit)
         scales = plans.possible_scales(table.y[table.rows], target)
         encodings, piecewise = self._encodings(bool(folds)), None
         if folds or any(encodings):

@@ -139,6 +139,7 @@ n_iter_no_change, n_jobs, random_state, verbose
         if cv is None:
             cv = usual_number(10, table.dependence, table.rows)
         folds = folds_of_table("cv", cv, table, fleet.derived_seed(entropy, 0, 0, 0))
+        table = table.within(folds)
         parts = [train for train, _ in folds] + ([table.rows] if self.final == "refit" else [])
         subsets = [self._split(part, entropy, table.dependence) for part in parts]
         pairs = self._pairs()
@@ -164,7 +165,8 @@ n_iter_no_change, n_jobs, random_state, verbose
     def _fitting(self, table: Table, plan: _SearchPlan) -> Fitting[list[Warning]]:
         pairs, k = plan.pairs, len(plan.folds)
         (searched,) = yield plan.rounds[0].requests
-        left_out = LeftOut(table.source, table.y, table.weight, plan.folds)
+        source = plan.rounds[0].requests[0].table.source
+        left_out = LeftOut(source, table.y, table.weight, plan.folds)
         of_pairs = self._scored(searched, left_out, len(pairs))
         best = _strongest_of_the_best([pair.score for pair in of_pairs])
         kept = searched[best * k : (best + 1) * k]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,12 @@ def check_table(
     groups = None if tied is None else tied.groups
     table = encoded(estimator, given, target, rows, groups)
     _refuse_huge("X", table)
-    return Table(table, target, weight, rows, dependence=tied)
+    by_folds = None
+    if frames.is_settled(given) and frames.learns(estimator.encoder_):
+        by_folds = partial(
+            frames.within_folds, estimator.encoder_, given.table, table, target, groups
+        )
+    return Table(table, target, weight, rows, dependence=tied, by_folds=by_folds)
 
 
 def checked_frame_or_numbers(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[np.float64]]:

@@ -51,6 +51,8 @@ class Table:
         Which rows belong together, if that is known.
     first : ndarray of shape (n,), int, or None
         If copies of rows count once: for each row the first that is equal to it.
+    by_folds : callable or None
+        Makes the columns anew for folds, if some were learned from y.
     """
 
     source: NDArray[Any]
@@ -60,6 +62,14 @@ class Table:
     columns: Callable[[Any], NDArray[Any]] | None = None
     dependence: Dependence | None = None
     first: fleet.Rows | None = None
+    by_folds: Callable[[Subsets, fleet.Rows], NDArray[Any]] | None = None
+
+    def within(self, folds: Subsets) -> Table:
+        """The table for these folds: what is learned from y comes from rows that each trains on."""
+        if self.by_folds is None:
+            return self
+        source = self.by_folds(folds, self.rows) if folds else self.source
+        return dataclasses.replace(self, source=source, by_folds=None)
 
     @cached_property
     def X(self) -> NDArray[Any]:  # noqa: N802
