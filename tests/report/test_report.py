@@ -385,3 +385,22 @@ def test_scripts_are_text(browser, pages, tmp_path):
     opened(browser, path, 1280)
     assert SCRIPT[:-1] in browser.find_element(By.TAG_NAME, "h1").text
     assert SCRIPT[:-1] in browser.title
+
+
+def test_truth_values_are_yes_and_no():
+    insight = report.insight
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"size": rng.normal(size=80), "garden": rng.random(80) < 0.5})
+    y = frame["size"].to_numpy() + 3.0 * frame["garden"].to_numpy()
+    model = workflow.fit_table(
+        frame.assign(price=y), "price", search=False, holdout=0, seed=0
+    ).model
+    tidy = model.encoder_.tidy(frame)
+    (curve,) = insight.dependences(model, tidy, ["garden"], ["garden"])
+    assert curve.values == ["no", "yes"] and np.diff(curve.mean)[0] > 2
+    dist = model.predict_dist(frame)
+    (first, *_), *_ = insight.examples(
+        tidy, ["garden"], y, dist, np.arange(80), ["garden"]
+    ).values()
+    assert first.cells == ["yes" if frame["garden"][first.row - 1] else "no"]

@@ -395,7 +395,7 @@ def _insight(model: Any, evaluation: Evaluation, tidy: pl.DataFrame, unit: str) 
     data = whatif.payload(model, tidy, [*names, *rest], starts, unit)
     return {
         "importances": _lines(found)[:MOST_IMPORTANT],
-        "dependences": insight.dependences(model, tidy, shown or names[:1]),
+        "dependences": insight.dependences(model, tidy, shown or names[:1], truths),
         "examples": looked_at,
         "example_columns": names[:MOST_CELLS],
         "decisions": insight.decisions(y, dist),

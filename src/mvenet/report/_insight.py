@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -69,11 +69,18 @@ def _promising(model: Any, tidy: pl.DataFrame) -> list[str]:
 
 
 def dependences(
-    model: Any, tidy: pl.DataFrame, names: Sequence[str], seed: int = 0
+    model: Any,
+    tidy: pl.DataFrame,
+    names: Sequence[str],
+    truths: Collection[str] = (),
+    seed: int = 0,
 ) -> list[PartialDependence]:
-    """Partial dependence of the mean and of both ends of the 90 % interval."""
+    """Partial dependence of the mean and of both ends of the 90 % interval.
+
+    Of columns among ``truths`` it is that of no and of yes.
+    """
     given = _given(model, tidy)
-    return [
+    found = [
         explain.partial_dependence(
             model,
             given,
@@ -83,6 +90,12 @@ def dependences(
             random_state=seed,
         )
         for name in names[:MOST_CURVES]
+    ]
+    return [
+        replace(one, kind="level", values=["yes" if value else "no" for value in one.values])
+        if one.column in truths
+        else one
+        for one in found
     ]
 
 
