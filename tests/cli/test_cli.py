@@ -360,7 +360,7 @@ def test_names_are_neither_markup_nor_emoji(run, here):
     for name in (*strange, "p [b]"):
         assert name in ran.out
     assert run("predict", "n.mve", "strange.csv", "-o", "o.csv", "-q").code == 0
-    assert list(pd.read_csv("o.csv")) == [*frame, "mean", "std"]
+    assert list(pd.read_csv("o.csv")) == [*frame, "mean", "std", "outside"]
 
 
 STEERING = "a\x1b[2J\x1b]0;x\x07b\x9b31m\u202ec\x08"
@@ -435,7 +435,8 @@ def test_predict_adds_columns(run, here):
               "--interval", 0.9, "--quantile", 0.1)  # fmt: skip
     assert ran.code == 0 and re.fullmatch(r"60 rows in \d+\.\d s: out\.csv\n", ran.out)
     out, given = pd.read_csv("out.csv"), houses()
-    assert list(out) == [*given, "mean", "std", "low_50", "high_50", "low_90", "high_90", "q_10"]
+    ends = ["low_50", "high_50", "low_90", "high_90"]
+    assert list(out) == [*given, "mean", "std", *ends, "q_10", "outside"]
     model = persistence.load("houses.mve")
     expected = workflow.predictions(model, given, [0.5, 0.9], [0.1])
     written = pl.read_csv("out.csv")[expected.columns]  # pandas of old may lose the last digit
@@ -466,7 +467,7 @@ def test_predict_leaves_the_cells_as_they_were(run, here):
     (here / "new.csv").write_text(given, encoding="utf-8")
     assert run("predict", "houses.mve", "new.csv", "-o", "out.csv", "-q").code == 0
     lines = (here / "out.csv").read_text(encoding="utf-8").splitlines()
-    assert lines[0] == "price,town,id,rooms,size,garden,sold,note,mean,std"
+    assert lines[0] == "price,town,id,rooms,size,garden,sold,note,mean,std,outside"
     assert lines[1].startswith("1.50,007,0009,3,50.10,True,2020-01-02,a;NA,")
     assert lines[2].startswith("2,Köln,10,,77,,,null,")
 
