@@ -5,6 +5,7 @@
     python benchmarks/dependence.py table                     # what both have measured so far
     python benchmarks/dependence.py alarms --tables 500       # on independent rows
     python benchmarks/dependence.py found --data FOLDER       # on tables whose rows depend
+    python benchmarks/dependence.py gaps --data FOLDER        # the most important column is empty
 
 ``FOLDER`` holds ``grouped/``, ``timed/``, ``mixed/`` and ``tables/`` with CSV files, target last
 (but weather's, which is named). Each fit is a row of ``dependence.csv`` as soon as it is there, and
@@ -33,6 +34,8 @@ from mvenet._automatic import detection
 GROUPED = {"produc": "state", "guns": "state", "epil": "subject", "rice": "id"}
 LEFT_OUT = {"produc": ["region"]}  # which tells of the state
 ORIGINS = (0.75, 0.6, 0.65, 0.7, 0.8, 0.85)  # shares of the rows that are the past
+EMPTIED = ("uci/boston", "uci/concrete", "uci/energy", "tables/autompg", "tables/airfoil",
+           "tables/stock")  # fmt: skip
 RESULTS = Path(__file__).with_suffix(".csv")
 FIELDS = ("table", "way", "repeat", "effort", "part", "rows", "coverage", "above", "crps", "rmse",
           "seconds")  # fmt: skip
@@ -197,10 +200,44 @@ def found(data: Path) -> None:
             print(f"{rows.name:28} {way:9} {'; '.join(words) or '-'}", flush=True)
 
 
+def gaps(data: Path, effort: str) -> None:
+    """What intervals cover if the column that matters most is empty in all new rows."""
+    for place in EMPTIED:
+        frame = pd.read_csv(data / f"{place}.csv")
+        X, y = numbers(frame.iloc[:, :-1]), frame.iloc[:, -1].to_numpy(float)
+        some = np.random.default_rng(0).permutation(len(y))[:700]
+        train, test = np.split(some, [2 * len(some) // 3])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = AutoRegressor(effort, random_state=0, n_jobs=1).fit(X[train], y[train])
+        shuffled = np.random.default_rng(1).permutation(len(test))
+        mixed = [with_column(X[test], c, X[test][shuffled, c]) for c in range(X.shape[1])]
+        most = int(np.argmax([model.predict_dist(rows).crps(y[test]).mean() for rows in mixed]))
+        ways = {
+            "whole": X[test],
+            "empty": with_column(X[test], most, np.nan),
+            "median": with_column(X[test], most, np.median(X[train, most])),
+        }
+        told = []
+        for way, rows in ways.items():
+            dist = model.predict_dist(rows)
+            low, high = dist.interval(0.9).T
+            inside = np.mean((low <= y[test]) & (y[test] <= high))
+            told.append(f"{way} {inside:.0%} (CRPS {dist.crps(y[test]).mean():.3g})")
+        print(f"{place:18} {frame.columns[most]:12} {'   '.join(told)}", flush=True)
+
+
+def with_column(X: Any, column: int, values: Any) -> Any:
+    """The same rows with other values of a column."""
+    made = X.copy()
+    made[:, column] = values
+    return made
+
+
 def main() -> None:
     """Parse and run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("groups", "time", "table", "alarms", "found"))
+    parser.add_argument("what", choices=("groups", "time", "table", "alarms", "found", "gaps"))
     parser.add_argument("--data", type=Path, default=os.environ.get("MVENET_TABLES", "data"))
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--tables", type=int, default=500)
@@ -217,6 +254,8 @@ def main() -> None:
             alarms(given.tables)
         case "found":
             found(Path(given.data))
+        case "gaps":
+            gaps(Path(given.data), given.effort)
 
 
 if __name__ == "__main__":
