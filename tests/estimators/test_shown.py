@@ -10,7 +10,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from mvenet import AutoRegressor, MVERegressor
+from mvenet import AutoRegressor, CalibratedRegressor, MVERegressor
 
 HOSTILE = ["<script>alert(1)</script>", "c\x1b[2J", "a name that is longer than anybody needs", "d"]
 
@@ -63,3 +63,12 @@ def test_few_columns_without_names_and_networks_alone():
     lines = repr(MVERegressor(**TINY).fit(X, X[:, 0])).splitlines()
     assert "  Fitted to 1 column." in lines
     assert lines[-1].strip().startswith("1 network")
+
+
+def test_a_calibration_shows_its_model_and_by_what_it_was_calibrated(table):
+    model = CalibratedRegressor(MVERegressor(**TINY), cv=3)
+    assert "calibrated by" not in repr(model)
+    *lines, last = repr(model.fit(*table)).splitlines()
+    assert any(line.startswith("  Fitted to 5 columns") for line in lines)
+    assert last == "  Intervals calibrated by 60 rows left out."
+    assert "<script>alert(1)" not in model._repr_html_()
