@@ -95,6 +95,7 @@ NEIGHBOURS_ALIKE = 0.1  # rank correlation of errors from which on it matters
 WORSE = 1.08  # times as large errors from which on it matters
 FEWEST_LABELS = 20  # of a category that may be identifiers
 FEWEST_VALUES = 30  # of a column of whole numbers that may be identifiers: hours are fewer
+AS_PROMISED = 0.88  # coverage of 90 % intervals from which on it is not worth a word
 NEW_VALUE_WORSE = 1.2  # times as large errors for a value of it that is new
 STAND_TWICE = 1 / 3  # share of rows with copies from which on each counts once
 DRIFT = 0.95  # rank correlation of a column with the order of the table, which it drifts along

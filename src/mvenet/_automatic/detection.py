@@ -21,6 +21,7 @@ from sklearn.model_selection import GroupKFold, KFold
 from sklearn.tree import ExtraTreeRegressor
 
 from mvenet._automatic.constants import (
+    AS_PROMISED,
     DRIFT,
     DRIFT_COVERS,
     FEWEST_LABELS,
@@ -164,7 +165,8 @@ def _of_order(
     runs = np.arange(len(some)) * RUNS // len(some)
     compared = _Compared.of(X[some], y[some], runs, seed)
     if depends:
-        return Finding("order", column, alike, min(compared.covered, 0.9), apart)
+        covered = compared.covered if compared.covered < AS_PROMISED else None
+        return Finding("order", column, alike, covered, apart)
     if not compared.alarming:
         return None
     for other in range(X.shape[1]):  # a table in the order of a column has runs for that reason
