@@ -53,6 +53,8 @@ class Belonging:
     moments : ndarray or None
     dated : bool
         Whether the time column holds dates.
+    form : str
+        How they are written.
     """
 
     group: str | None = None
@@ -61,6 +63,7 @@ class Belonging:
     groups: NDArray[Any] | None = None
     moments: Array | None = None
     dated: bool = False
+    form: str = ""
 
     @staticmethod
     def of(
@@ -77,13 +80,13 @@ class Belonging:
         if group is not None and group == time:
             raise ValueError(f"group={group!r} and time={time!r} are one column: name two.")
         groups = None if group is None else _whole(columns.texts(X[group]), group).to_numpy()
-        moments, dated = (None, False) if time is None else _moments(X[time], time)
+        moments, dated, form = (None, False, "") if time is None else _moments(X[time], time)
         if moments is not None and horizon is not None and horizon > np.ptp(moments) / 3:
             raise ValueError(
                 f"horizon={horizon:g} is more than a third of what {time} spans "
                 f"({np.ptp(moments):g}): too little would be left to learn from. Use a shorter one."
             )
-        return Belonging(group, time, horizon, groups, moments, dated)
+        return Belonging(group, time, horizon, groups, moments, dated, form)
 
     def inputs(self, X: pl.DataFrame) -> pl.DataFrame:
         """The table without the column of groups, of which new rows have new values."""
@@ -168,21 +171,21 @@ def _groups_held_out(groups: NDArray[Any], holdout: float, seed: int | None) -> 
     return np.sort(train), np.sort(test)
 
 
-def _moments(cells: pl.Series, name: str) -> tuple[Array, bool]:
-    """When each row was, in days if the column holds dates; and whether it does."""
+def _moments(cells: pl.Series, name: str) -> tuple[Array, bool, str]:
+    """When each row was, in days if the column holds dates; whether it does, and how written."""
     plain = _whole(columns.plain_series(cells), name)
     kind, found = columns.taken_for(plain, np.arange(len(plain)))
     if found is not None:
         text = columns.texts(plain) if plain.dtype.is_numeric() else plain
         moments = dates.days(text, found.form)
     elif kind.kind == "number":
-        return np.asarray(plain.cast(pl.Float64).to_numpy()), False
+        return np.asarray(plain.cast(pl.Float64).to_numpy()), False, ""
     else:
         raise ValueError(
             f"The column {name!r} cannot order rows in time: it holds neither dates nor numbers "
             f"({kind.remark or kind.kind})."
         )
-    return moments, True
+    return moments, True, found.form
 
 
 def _whole(cells: pl.Series, name: str) -> pl.Series:

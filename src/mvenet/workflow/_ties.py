@@ -14,12 +14,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mvenet._columns.cells import texts
+from mvenet._columns.cells import plain_series, texts
+from mvenet._columns.dates import days_later
 from mvenet.workflow._belonging import Belonging, By, stretches_of
 
 Hashes = NDArray[np.uint64]
 NO_GROUPS: Hashes = np.empty(0, dtype=np.uint64)
-KEPT = {"group": str, "groups": np.ndarray, "time": str, "last": float, "dated": bool}
+KEPT = {
+    "group": str, "groups": np.ndarray, "time": str, "last": float, "dated": bool, "form": str,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Ties:
         The latest moment, in units of the column, days since 1970 if it holds dates.
     dated : bool
         Whether it does.
+    form : str
+        How the dates are written.
     """
 
     group: str = ""
@@ -43,6 +48,7 @@ class Ties:
     time: str = ""
     last: float = 0.0
     dated: bool = False
+    form: str = ""
 
     @staticmethod
     def of_model(model: Any) -> Ties:
@@ -59,7 +65,7 @@ class Ties:
             groups = _hashed(np.unique(tied.groups[rows]))
         if tied.moments is not None:
             last = float(tied.moments[rows].max())
-        return Ties(tied.group or "", groups, tied.time or "", last, tied.dated)
+        return Ties(tied.group or "", groups, tied.time or "", last, tied.dated, tied.form)
 
     @property
     def kept(self) -> dict[str, Any]:
@@ -88,18 +94,20 @@ class Ties:
             names = texts(pl.Series(frame[self.group])).fill_null("").to_numpy()
             return By(self.group, names, along=False)
         moments = self._moments(frame)
-        if moments is None or not np.isfinite(moments).all():
+        if moments is None:
             return None
         return By(self.time, stretches_of(moments, self.dated), along=True)
 
     def _moments(self, frame: Any) -> NDArray[np.float64] | None:
+        """When each row was; None if a cell is none of those that the column had at the fit."""
         if not self.time or self.time not in frame.columns:
             return None
-        try:
-            only = pl.DataFrame({self.time: frame[self.time]})
-            return Belonging.of(only, "", None, self.time, None).moments
-        except ValueError:  # other cells than those of the fit: an encoder says so elsewhere
-            return None
+        cells = plain_series(pl.Series(frame[self.time]))
+        if self.dated:
+            moments = days_later(texts(cells) if cells.dtype.is_numeric() else cells, self.form)
+        else:
+            moments = cells.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+        return moments if np.isfinite(moments).all() else None
 
 
 @dataclass(frozen=True)
