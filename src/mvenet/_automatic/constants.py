@@ -59,7 +59,7 @@ ATOM_SHARE, ATOM_ROWS = 0.02, 10  # of rows that a value has, if it is an atom: 
 
 # --- the last training, on all rows --------------------------------------------------------------
 ENOUGH = 1_000  # rows left out by the folds of the learning curve: untested
-ENOUGH_SHARED = 333  # the same of each of several targets: benchmarks/targets.py
+ENOUGH_SHARED = 100  # the same of each of several targets: benchmarks/targets.py
 DOUBT = 50.0  # rows that speak for no difference: benchmarks/ablation.py --only doubt
 FARTHEST = 4.0  # standard deviations that an error counts at most: untested
 NARROWEST = 0.5  # share of a standard deviation that remains at least: untested
