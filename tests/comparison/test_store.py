@@ -88,7 +88,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_table(whole, tmp_path):
     """Alternately once another fold is there, and at any moment, in the middle of imports too."""
     chance = random.Random(1)
     done = 0
-    for kills in range(4):
+    for kills in range(3):
         process = start(tmp_path)
         if kills % 2:
             time.sleep(chance.uniform(0, 2))
@@ -349,6 +349,7 @@ def test_a_full_disk_is_told_and_loses_no_finished_fold(tmp_path):
         assert kept.items() <= store.results().items()  # seconds included
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_indeed_loses_no_finished_fold(tmp_path):
     args = (X, Y, ARMS, 30)
     with small_disk(tmp_path, 32_768) as mounted:
@@ -472,6 +473,7 @@ def test_on_a_dask_cluster_with_a_worker_killed_the_table_is_the_same(tmp_path):
     assert str(remote) == str(local)
 
 
+@pytest.mark.slow
 def test_a_loky_worker_that_dies_is_told_and_loses_no_finished_fold(tmp_path, monkeypatch):
     script = SCRIPT.replace(
         "import sys\n", "import sys, os, joblib, mvenet.comparison._run as c\n", 1

@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
+from shorter import short_trainings
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
@@ -73,6 +74,7 @@ EVERY = {
 
 
 @pytest.mark.parametrize("model", EVERY.values(), ids=EVERY)
+@short_trainings()
 def test_every_estimator_takes_frames_of_every_kind(model):
     plain = clone(model).fit(X, Y)
     arrow = pa.Table.from_pandas(X)

@@ -70,7 +70,7 @@ def test_no_common_values():
         ({"cv": "five"}, "The 'cv' parameter .* Got 'five' instead"),
         ({"cv": 91}, "cv=91 must be a number of folds .* 90"),
         ({"cv": []}, r"cv=\[\] gives no folds"),
-        ({"cv": GroupKFold(3)}, "The 'groups' parameter should not be None"),
+        ({"cv": GroupKFold(3)}, "leaves out groups, and fit knows of none: give fit"),
     ],
     ids=str,
 )

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [page.name for page in PAGES]
 REFERENCE = runpy.run_path(str(ROOT / "tools" / "site" / "reference.py"))
-OF_THEIR_OWN = ("README.md", "cluster.md")  # a process: as a newcomer starts, as a cluster needs
+OF_THEIR_OWN = ("cluster.md",)  # a process: as a cluster needs
 WHOLE = ("penalties.md",)  # trainings: shorter ones choose other penalties
 
 
@@ -46,7 +46,7 @@ def test_code_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     out = printed(page, tmp_path)
     assert out.strip()
-    if page.name == "README.md":
+    if page.name == "README.md":  # also of short trainings: rows left out see to that
         assert float(re.search(r"coverage\s+([\d.]+)", out)[1]) > 0.75
 
 

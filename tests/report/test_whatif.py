@@ -263,6 +263,7 @@ def test_trees_of_more_columns_than_two_bytes_count_are_not_embedded():
     assert _embedded.embedded(model, np.zeros((3, 2**15))) is None
 
 
+@pytest.mark.slow
 def test_a_large_model_is_rounded_and_the_page_says_by_how_much(browser, pages, monkeypatch):
     model, frame, path = pages["automatic"]
     page = path.read_text(encoding="utf-8")

@@ -103,7 +103,7 @@ def test_a_worker_killed_in_the_middle_costs_its_units_only(client):
     assert_same(here, there)
 
 
-@pytest.mark.parametrize("automatic", [False, True])
+@pytest.mark.parametrize("automatic", [False, pytest.param(True, marks=pytest.mark.slow)])
 @short_trainings()
 def test_folds_of_a_comparison_run_side_by_side(client, automatic, monkeypatch):
     small = {"hidden_mean": (4,), "hidden_var": (), "random_state": 0}
@@ -198,6 +198,7 @@ def die_when_asked():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on files are POSIX's")
+@pytest.mark.slow
 def test_full_disks_at_the_workers_lose_nothing(tmp_path):
     X, y = table()
     here = MVERegressorCV(**SEARCH).fit(X, y)

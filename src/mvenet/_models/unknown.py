@@ -62,7 +62,8 @@ def farthest_of(
 
 
 def _spread(donors: Array) -> Array:
-    spread = donors.std(axis=0)
+    unit = np.maximum(np.abs(donors).max(axis=0), 1e-300)  # no square overflows
+    spread = unit * (donors / unit).std(axis=0)
     return np.asarray(np.where(spread > 0, spread, 1.0))
 
 
