@@ -257,9 +257,15 @@ def losses(results: Results) -> str:
         ]
         for standing, score in behind
     ]
+    compared_on = {standing.table for score in SCORES for standing in standings(results, score)}
+    few = len(compared_on) < len(ORDER)
+    so_far = (
+        f"Peers are measured on {len(compared_on)} of {len(ORDER)} tables so far. " if few else ""
+    )
     if not rows:
-        return "On no table and by no score is a peer ahead."
-    return markdown(["table", "score", "best peer", f"{results.ours} minus it", "on", ""], rows)
+        return f"{so_far}On none of them, and by no score, is a peer ahead."
+    columns = ["table", "score", "best peer", f"{results.ours} minus it", "on", ""]
+    return (f"{so_far}\n\n" if so_far else "") + markdown(columns, rows)
 
 
 def counts(results: Results, score: Score) -> tuple[int, int, int]:
