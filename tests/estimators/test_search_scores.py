@@ -41,6 +41,8 @@ from mvenet import MVERegressor
 from mvenet._models.networks import join
 from mvenet._training import fleet
 
+pytestmark = pytest.mark.usefixtures("short")
+
 # --- the scores, recomputed ----------------------------------------------------------------------
 
 

@@ -12,6 +12,8 @@ from sklearn.pipeline import make_pipeline
 
 from mvenet import AutoRegressor, CalibratedRegressor, MVERegressor
 
+pytestmark = pytest.mark.usefixtures("short")
+
 HOSTILE = ["<script>alert(1)</script>", "c\x1b[2J", "a name that is longer than anybody needs", "d"]
 
 

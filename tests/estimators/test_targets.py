@@ -28,6 +28,8 @@ from mvenet import (
 )
 from mvenet.distributions import Joint
 
+pytestmark = pytest.mark.usefixtures("short")
+
 QUICK = {
     "strategy": "cross-fit",
     "hidden_mean": (8,),

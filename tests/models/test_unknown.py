@@ -9,6 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from mvenet import AutoRegressor, CalibratedRegressor, MVERegressor, load
 from mvenet._models.unknown import apart_from, averaged, completed, donors_of, farthest_of
 
+pytestmark = pytest.mark.usefixtures("short")
+
 RNG = np.random.default_rng(0)
 
 

@@ -52,6 +52,8 @@ from mvenet.plots import (  # noqa: E402
 )
 from mvenet.plots._sweep import sweep  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("short")
+
 TINY = {
     "strategy": "warmup",
     "hidden_mean": (5,),

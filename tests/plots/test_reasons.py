@@ -23,6 +23,8 @@ from mvenet.plots import (
     TargetsDisplay,
 )
 
+pytestmark = pytest.mark.usefixtures("short")
+
 
 class Known(BaseEstimator):
     def fit(self, X, y):

@@ -17,6 +17,8 @@ from mvenet import workflow
 from mvenet.distributions import Normal
 from mvenet.workflow import _peers
 
+pytestmark = pytest.mark.usefixtures("short")
+
 
 class Fast:
     """Stands in for our two estimators, whose scores other tests ask for; remembers what it saw."""
