@@ -537,6 +537,23 @@ nb::object probabilities(const Square<double>& means, const Square<double>& stds
     return found.release();
 }
 
+nb::object partials(const Square<double>& means, const Square<double>& stds,
+                    const Square<double>& weights, const Square<double>& cells,
+                    const Vector<double>& origin) {
+    const Mixtures mixtures = mixtures_of(means, stds, weights);
+    if (cells.shape(1) != 2) throw std::invalid_argument("a cell has two ends");
+    if (origin.shape(0) != means.shape(1))
+        throw std::invalid_argument("origin must have one place for each row");
+    const Kernels& kernels = chosen();
+    Owned<double> found({3, cells.shape(0), means.shape(1)});
+    {
+        const nb::gil_scoped_release unlocked;
+        kernels.partials(mixtures, cells.data(), std::int64_t(cells.shape(0)), origin.data(),
+                         found.data());
+    }
+    return found.release();
+}
+
 nb::object crps(const Square<double>& means, const Square<double>& stds,
                 const Square<double>& weights, const Vector<double>& y) {
     const Mixtures mixtures = mixtures_of(means, stds, weights);
@@ -624,6 +641,8 @@ NB_MODULE(_engine, m) {
     m.def("probabilities", &probabilities, nb::kw_only(), "means"_a, "stds"_a, "weights"_a,
           "places"_a, "sign"_a,
           "Probability below each of the places, or above, of mixtures of normals.");
+    m.def("partials", &partials, nb::kw_only(), "means"_a, "stds"_a, "weights"_a, "cells"_a,
+          "origin"_a, "Probability and two moments within cells, of mixtures of normals.");
     m.def("crps", &crps, nb::kw_only(), "means"_a, "stds"_a, "weights"_a, "y"_a,
           "Continuous ranked probability scores of mixtures of normals.");
     m.def("count_lines", &lines, "text"_a,

@@ -203,6 +203,8 @@ struct Kernels {
     void (*probabilities)(const Mixtures&, const double* places, std::int64_t count, bool by_row,
                           double sign, double* out);
     void (*crps)(const Mixtures&, const double* y, double* out);
+    void (*partials)(const Mixtures&, const double* cells, std::int64_t count, const double* origin,
+                     double* out);
 };
 
 const Kernels& kernels_baseline();

@@ -14,7 +14,8 @@ const Kernels& kernels_avx2() {
         avx2::predict_process,
         avx2::quantiles,
         avx2::probabilities,
-        avx2::crps};
+        avx2::crps,
+        avx2::partials};
     return kernels;
 }
 

@@ -15,7 +15,8 @@ const Kernels& kernels_avx512() {
         avx512::predict_process,
         avx512::quantiles,
         avx512::probabilities,
-        avx512::crps};
+        avx512::crps,
+        avx512::partials};
     return kernels;
 }
 

@@ -20,7 +20,8 @@ const Kernels& kernels_baseline() {
                                      baseline::predict_process,
                                      baseline::quantiles,
                                      baseline::probabilities,
-                                     baseline::crps};
+                                     baseline::crps,
+                                     baseline::partials};
     return kernels;
 }
 

@@ -133,6 +133,25 @@ public:
         return total;
     }
 
+    // Probability from low to high, and the first two moments about c that are there.
+    void partial(double low, double high, Vec<double> c, Vec<double> (&out)[3]) const {
+        using V = Vec<double>;
+        for (V& total : out) total = V{};
+        for (std::int64_t k = 0; k < all_.members; ++k) {
+            const V a = near_enough((low - mean(k)) / std(k));
+            const V b = near_enough((high - mean(k)) / std(k));
+            V below_a, below_b, bell_a, bell_b;
+            standard_normal(a, below_a, bell_a);
+            standard_normal(b, below_b, bell_b);
+            const V share = below_b - below_a, bell = bell_b - bell_a;
+            const V reach = b * bell_b - a * bell_a, apart = mean(k) - c, s = std(k);
+            out[0] += weight(k) * share;
+            out[1] += weight(k) * (apart * share - s * bell);
+            const V square = apart * apart + s * s;
+            out[2] += weight(k) * (square * share - 2.0 * apart * s * bell - s * s * reach);
+        }
+    }
+
     // Continuous ranked probability score at y: E|Y - y| - E|Y - Y'| / 2.
     Vec<double> crps(Vec<double> y) const {
         using V = Vec<double>;
@@ -241,6 +260,24 @@ static void probabilities(const Mixtures& all, const double* places, std::int64_
             const Vec<double> found = mixture.tail(x, sign);
             for (int i = 0; i < lanes<double> && row + i < all.rows; ++i)
                 out[j * all.rows + row + i] = found[i];
+        }
+    }
+}
+
+// Of each cell, [cell][2], the probability and two moments about each row's origin, [3][cell][row].
+static void partials(const Mixtures& all, const double* cells, std::int64_t count,
+                     const double* origin, double* out) {
+    Arena arena;
+    Mixture mixture(all, arena);
+    for (std::int64_t row = 0; row < all.rows; row += lanes<double>) {
+        mixture.read(row);
+        Vec<double> c{}, found[3];
+        for (int i = 0; i < lanes<double> && row + i < all.rows; ++i) c[i] = origin[row + i];
+        for (std::int64_t j = 0; j < count; ++j) {
+            mixture.partial(cells[2 * j], cells[2 * j + 1], c, found);
+            for (int part = 0; part < 3; ++part)
+                for (int i = 0; i < lanes<double> && row + i < all.rows; ++i)
+                    out[(part * count + j) * all.rows + row + i] = found[part][i];
         }
     }
 }

@@ -107,6 +107,14 @@ def probabilities(
     places: NDArray[np.float64],
     sign: float,
 ) -> NDArray[np.float64]: ...
+def partials(
+    *,
+    means: NDArray[np.float64],
+    stds: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    cells: NDArray[np.float64],
+    origin: NDArray[np.float64],
+) -> NDArray[np.float64]: ...
 def crps(
     *,
     means: NDArray[np.float64],

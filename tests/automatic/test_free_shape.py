@@ -139,8 +139,8 @@ def test_zeros_are_an_atom_and_its_probability_follows_the_row(rain):
     assert (dist.ppf(0.01) >= 0).all() and (dist.sample(20, random_state=0) >= 0).all()
     assert "Values with a probability of their own: 0." in model.summary_
     mean, std = model.predict(X, return_std=True)
-    assert_array_equal(mean, dist.mean)
-    assert_array_equal(std, dist.std)
+    assert_allclose(mean, dist.mean, rtol=1e-12)
+    assert_allclose(std, dist.std, rtol=1e-12)
 
 
 def test_prediction_of_a_row_depends_on_no_other_row(rain):

@@ -444,3 +444,28 @@ def test_scores_and_tails_of_every_instruction_set_agree_with_scipy(simd):
         below, above = (quad(square, *ends, args=(sign,), epsabs=1e-13, epsrel=1e-12, limit=300)[0]
                         for *ends, sign in ((-80, y[j], 1), (y[j], 80, -1)))  # fmt: skip
         assert_allclose(score[j], below + above, rtol=1e-9)
+
+
+def test_moments_within_cells_of_every_instruction_set_agree_with_scipy(simd):
+    rng = np.random.default_rng(2)
+    means, stds = rng.normal(size=(4, 5)), np.exp(rng.normal(size=(4, 5)))
+    weights, origin = rng.dirichlet(np.ones(4), 5).T.copy(), rng.normal(size=5)
+    cells = np.array([[-np.inf, -0.5], [-0.5, 0.1], [0.3, np.inf], [-np.inf, np.inf]])
+    found = _engine.partials(means=means, stds=stds, weights=weights, cells=cells, origin=origin)
+    for j in range(5):
+
+        def density(y, power, j=j):
+            return (y - origin[j]) ** power * (weights[:, j] @ norm.pdf(y, means[:, j], stds[:, j]))
+
+        for k, (low, high) in enumerate(np.clip(cells, -60, 60)):
+            middle = np.clip(0.0, low, high)
+            for power in range(3):
+                parts = (quad(density, *ends, args=(power,), epsabs=1e-12, limit=300)[0]
+                         for ends in ((low, middle), (middle, high)))  # fmt: skip
+                assert_allclose(found[power, k, j], sum(parts), rtol=1e-8, atol=1e-10)
+    with pytest.raises(ValueError, match="two ends"):
+        _engine.partials(
+            means=means, stds=stds, weights=weights, cells=cells.T.copy(), origin=origin
+        )
+    with pytest.raises(ValueError, match="one place for each row"):
+        _engine.partials(means=means, stds=stds, weights=weights, cells=cells, origin=origin[1:])

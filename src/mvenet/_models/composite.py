@@ -107,12 +107,12 @@ class Composite:
 
         def fill(rows: slice, threads: int) -> None:
             means, stds, weights, _ = self._components(X[rows], threads)
-            if self.atoms is None:
-                mean[rows], deviation[rows] = mixture.moments(means, stds, weights, self.log)
-            else:
+            found = mixture.moments(means, stds, weights, self.log)
+            if self.atoms is not None:
                 kind = LogNormalMixture if self.log else NormalMixture
                 collected = _with_atoms(kind(means, stds, weights), self.atoms, 1.0)
-                mean[rows], deviation[rows] = collected.moments
+                found = collected.moments_from(*found)
+            mean[rows], deviation[rows] = found
 
         self._in_parts(fill, len(X), threads)
         return self.unit * mean, np.maximum(self.unit * deviation, _TINY) if std else None

@@ -114,28 +114,31 @@ class WithAtoms(Distribution):
     @property
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation, each of shape (n,): for both less work than for each."""
-        mean, variance = self._moments()
+        return self.moments_from(self.smooth.mean, self.smooth.std)
+
+    def moments_from(self, mean: FloatArray, std: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The same, from mean and standard deviation of the smooth distribution."""
+        mean, variance = self._moments(mean, std)
         return mean, np.sqrt(variance)
 
-    def _moments(self) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance."""
+    def _moments(self, origin: FloatArray, std: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance, from mean and standard deviation of the smooth distribution."""
         if self.everywhere:
             masses = self.masses
             masses = masses / masses.sum(axis=0)
             mean = _sum(masses, self.atoms[:, None])
             return mean, _sum(masses, np.square(self.atoms[:, None] - mean))
-        origin = self.smooth.mean
-        first, second = np.zeros(len(self)), np.square(self.smooth.std)
-        for atom, (low, high) in zip(self.atoms, self.cells, strict=True):
-            mass, one, two = self.smooth._partial(float(low), float(high), origin)
-            first += (atom - origin) * mass - one
-            second += np.square(atom - origin) * mass - two
+        mass, one, two = self.smooth._partials(self.cells, origin)
+        apart = self.atoms[:, None] - origin
+        each = np.ones((len(mass), 1))
+        first = _sum(mass, apart) - _sum(one, each)
+        second = np.square(std) + _sum(mass, np.square(apart)) - _sum(two, each)
         return origin + first, np.maximum(second - np.square(first), 0.0)
 
     @property
     def mean(self) -> FloatArray:
         """Mean of the predictive distribution, in units of y, shape (n,)."""
-        return self._moments()[0]
+        return self.moments[0]
 
     @property
     def std(self) -> FloatArray:
@@ -148,7 +151,7 @@ class WithAtoms(Distribution):
     @property
     def aleatoric(self) -> FloatArray:
         """Variance that is noise, in units of y squared, shape (n,)."""
-        return self._moments()[1] - self.epistemic
+        return np.square(self.moments[1]) - self.epistemic
 
     @property
     def epistemic(self) -> FloatArray:
@@ -158,7 +161,7 @@ class WithAtoms(Distribution):
         """
         with np.errstate(invalid="ignore"):
             part = self.smooth.epistemic / self.smooth.var
-        return np.nan_to_num(part) * self._moments()[1]
+        return np.nan_to_num(part) * np.square(self.moments[1])
 
     def _collected(self, y: FloatArray) -> FloatArray:
         """Where an outcome of the smooth distribution ends up."""

@@ -123,23 +123,20 @@ class LogNormalMixture(Members):
     def _tails(self, places: FloatArray, sign: float = 1.0) -> FloatArray:
         return self.logs._tails(_log(places), sign)
 
-    def _partial(
-        self, low: float, high: float, origin: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _partials(self, cells: FloatArray, origin: FloatArray) -> FloatArray:
         """Of each log-normal ``E[y^k; low < y < high] = exp(k μ + k² s²/2) (Φ(b_k) - Φ(a_k))``."""
-        low_log, high_log = _log(np.array([low, high]))
-        raw = []
-        for power in range(3):
-            members = []
-            for mean, std in zip(self.logs.means, self.logs.stds, strict=True):
-                below, above = (
-                    ndtr((end - mean) / std - power * std) if np.isfinite(end) else float(end > 0)
-                    for end in (low_log, high_log)
-                )
-                members.append(_exp(power * mean + 0.5 * power**2 * std**2) * (above - below))
-            raw.append(self._average(members))
-        mass, first, second = raw
-        return mass, first - origin * mass, second - 2.0 * origin * first + origin**2 * mass
+        ends = _log(cells).T[:, :, None]
+        raw = np.zeros((3, len(cells), len(self)))
+        members = zip(self.weights, self.logs.means, self.logs.stds, strict=True)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for weight, mean, std in members:
+                for power, total in enumerate(raw):
+                    below, above = ndtr((ends - mean) / std - power * std)
+                    part = _exp(power * mean + 0.5 * power**2 * std**2) * (above - below)
+                    total += np.where(weight > 0.0, weight * part, 0.0)
+            mass, first, second = raw
+            about = second - 2.0 * origin * first + origin**2 * mass
+        return np.stack([mass, first - origin * mass, about])
 
     def _modes(self) -> FloatArray:
         """Of log y, each member with its density divided by y is a normal again, further down."""

@@ -36,10 +36,8 @@ class Members(Distribution):
         """
 
     @abstractmethod
-    def _partial(
-        self, low: float, high: float, origin: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Probability from low to high, and the first two moments about origin that are there."""
+    def _partials(self, cells: FloatArray, origin: FloatArray) -> FloatArray:
+        """Probability in each of k cells, and the first two moments about origin: (3, k, n)."""
 
     @property
     def std(self) -> FloatArray:

@@ -123,20 +123,15 @@ class _Normals(Members):
             sign=sign,
         )
 
-    def _partial(
-        self, low: float, high: float, origin: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _partials(self, cells: FloatArray, origin: FloatArray) -> FloatArray:
         """Of each normal ``Φ(b) - Φ(a)``, ``∫ (y - c)`` and ``∫ (y - c)²`` in between."""
-        mass, first, second = [], [], []
-        for mean, std in zip(self.means, self.stds, strict=True):
-            ends = [_at_end(end, mean, std) for end in (low, high)]
-            share = ends[1][0] - ends[0][0]
-            bell, reach = (ends[1][i] - ends[0][i] for i in (1, 2))
-            apart = mean - origin
-            mass.append(share)
-            first.append(apart * share - std * bell)
-            second.append((apart**2 + std**2) * share - 2 * apart * std * bell - std**2 * reach)
-        return self._average(mass), self._average(first), self._average(second)
+        return _engine.partials(
+            means=self.means,
+            stds=self.stds,
+            weights=self.weights.reshape(len(self.weights), -1),
+            cells=np.ascontiguousarray(cells),
+            origin=np.ascontiguousarray(origin),
+        )
 
     def _log_weights(self) -> FloatArray:
         with np.errstate(divide="ignore"):
@@ -249,19 +244,6 @@ class NormalMixture(_Normals):
 
     def __repr__(self) -> str:
         return f"NormalMixture(n_members={len(self.weights)}, n={len(self)})"
-
-
-def _at_end(
-    end: float, mean: FloatArray, std: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """``Φ(z)``, ``φ(z)`` and ``z φ(z)`` at the standardised end of a range, or their limits."""
-    if np.isinf(end):
-        zero = np.zeros_like(mean)
-        return np.full_like(mean, float(end > 0)), zero, zero
-    with np.errstate(over="ignore"):
-        z = (end - mean) / std
-        bell = np.exp(-0.5 * z**2) / _SQRT_2PI
-    return ndtr(z), bell, np.where(bell > 0.0, z * bell, 0.0)
 
 
 def modes(log_weights: FloatArray, means: FloatArray, stds: FloatArray) -> FloatArray:
