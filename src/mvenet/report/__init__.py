@@ -121,7 +121,8 @@ class _Part:
         model, evaluation, unit = self.model, self.evaluation, self.unit
         content = _content(model, evaluation, source, self.fitted)
         content |= {"unit": unit, "prefix": prefix}
-        label = _short(content["target"], 30) + (f" ({unit})" if unit else "")
+        telling = unit and unit != content["target"]  # not "mpg (mpg)"
+        label = _short(content["target"], 30) + (f" ({unit})" if telling else "")
         drawings = _drawings(_networks(model), evaluation, label)
         tidy = _rows(model, evaluation, self.fitted, self.frame)
         if tidy is not None and evaluation is not None:
