@@ -86,6 +86,10 @@ public:
             V reached{}, slope{}, bend{};
             for (std::int64_t k = 0; k < all_.members; ++k) {
                 const V z = near_enough(sign * (x - mean(k)) / std(k));
+                if (all_far(z)) {
+                    reached += z > 0.0 ? weight(k) : V{};
+                    continue;
+                }
                 V below, density;
                 standard_normal(z, below, density);
                 const V steepness = load<double>(steepness_ + k * lanes<double>);
@@ -126,8 +130,13 @@ public:
     Vec<double> tail(Vec<double> x, double sign) const {
         Vec<double> total{};
         for (std::int64_t k = 0; k < all_.members; ++k) {
+            const Vec<double> z = near_enough(sign * (x - mean(k)) / std(k));
+            if (all_far(z)) {
+                total += z > 0.0 ? weight(k) : Vec<double>{};
+                continue;
+            }
             Vec<double> own, density;
-            standard_normal(near_enough(sign * (x - mean(k)) / std(k)), own, density);
+            standard_normal(z, own, density);
             total += weight(k) * own;
         }
         return total;
@@ -140,6 +149,7 @@ public:
         for (std::int64_t k = 0; k < all_.members; ++k) {
             const V a = near_enough((low - mean(k)) / std(k));
             const V b = near_enough((high - mean(k)) / std(k));
+            if (all_far(a) && all_far(b) && !any(a != b)) continue;  // the same side of both ends
             V below_a, below_b, bell_a, bell_b;
             standard_normal(a, below_a, bell_a);
             standard_normal(b, below_b, bell_b);
@@ -179,6 +189,7 @@ private:
     // E|N(m, s²)|
     static Vec<double> mean_absolute(Vec<double> m, Vec<double> s) {
         const Vec<double> far = absolute(m), z = near_enough(far / s);
+        if (all_far(z)) return far;
         Vec<double> beyond, density;
         standard_normal(-z, beyond, density);
         return far * (1.0 - 2.0 * beyond) + 2.0 * s * density;
@@ -188,6 +199,9 @@ private:
     static Vec<double> near_enough(Vec<double> z) {
         return at_most<double>(at_least<double>(z, -40), 40);
     }
+    // Whether that is so in every lane: a narrow member of a free shape is far from most places,
+    // and then needs no exponential. The sums are the same to the bit.
+    static bool all_far(Vec<double> z) { return !any(absolute(z) < 40.0); }
 
     // The quantile of the normal that has the mixture's mean and standard deviation.
     Vec<double> guess(double z) const {

@@ -90,6 +90,13 @@ class Composite:
         return np.concatenate([noise.kept for noise in self.noises])
 
     @property
+    def foreign(self) -> bool:
+        """Whether a regressor of the user's is part of it: threads may not be able to share it."""
+        samplers = () if self.free is None else self.free.samplers
+        parts = (*self.means, *samplers)
+        return any(isinstance(part, GivenRegressor | GivenQuantiles) for part in parts)
+
+    @property
     def limits(self) -> tuple[float, float]:
         """Between them lies every mean."""
         return self.range.limits(self.log)
@@ -106,11 +113,11 @@ class Composite:
         mean, deviation = np.empty(len(X)), np.empty(len(X))
 
         def fill(rows: slice, threads: int) -> None:
-            means, stds, weights, _ = self._components(X[rows], threads)
+            means, stds, weights, unknown = self._components(X[rows], threads)
             found = mixture.moments(means, stds, weights, self.log)
             if self.atoms is not None:
-                kind = LogNormalMixture if self.log else NormalMixture
-                collected = _with_atoms(kind(means, stds, weights), self.atoms, 1.0)
+                smooth = NormalMixture._owning(means, stds, weights, unknown)
+                collected = _with_atoms(self._scaled(smooth), self.atoms, 1.0)
                 found = collected.moments_from(*found)
             mean[rows], deviation[rows] = found
 
@@ -126,6 +133,25 @@ class Composite:
 
     def _smooth(self, X: NDArray[Any], threads: int) -> NormalMixture | LogNormalMixture:
         """The distribution before anything is collected at atoms."""
+        means, stds, weights, unknown = self._all_components(X, threads)
+        if self.log:
+            means += float(np.log(self.unit))
+            return self._scaled(NormalMixture._owning(means, stds, weights, unknown))
+        means *= self.unit
+        stds *= self.unit
+        np.maximum(stds, _TINY, out=stds)
+        with np.errstate(over="ignore"):  # of the largest units, a square is too large for a double
+            squared = np.minimum(np.square(self.unit * np.sqrt(unknown)), _LARGEST)
+        return self._scaled(NormalMixture._owning(means, stds, weights, squared))
+
+    def _scaled(self, smooth: NormalMixture) -> NormalMixture | LogNormalMixture:
+        """The mixture itself, or that of which it is the mixture of the logarithm."""
+        return LogNormalMixture._of(smooth) if self.log else smooth
+
+    def _all_components(self, X: NDArray[Any], threads: int) -> tuple[Array, Array, Array, Array]:
+        """The components of rows however many, made some at a time."""
+        if len(X) <= ROWS_AT_ONCE:
+            return self._components(X, threads)
         means, stds = (np.empty((len(self), len(X))) for _ in range(2))
         weights = self.weights if self.free is None else np.empty_like(means)
         unknown = np.empty(len(X))
@@ -136,13 +162,7 @@ class Composite:
                 weights[:, rows] = own
 
         self._in_parts(fill, len(X), threads)
-        if self.log:
-            shift = float(np.log(self.unit))
-            return LogNormalMixture(means + shift, stds, weights, disagreement=unknown)
-        stds = np.maximum(self.unit * stds, _TINY)
-        with np.errstate(over="ignore"):  # of the largest units, a square is too large for a double
-            squared = np.minimum(np.square(self.unit * np.sqrt(unknown)), _LARGEST)
-        return NormalMixture(self.unit * means, stds, weights, disagreement=squared)
+        return means, stds, weights, unknown
 
     def outside(self, X: NDArray[Any]) -> NDArray[np.bool_]:
         """Which rows are farther from the training rows than any of these is from the others."""
@@ -201,19 +221,22 @@ class Composite:
         blended, disagreement = np.clip(average(each), *self.limits), variance(each)
         added = self.range.added_variance(X, inputs.clipped, self.unknown_std)
         means, stds, at = np.empty((len(self), len(X))), np.empty((len(self), len(X))), 0
+        root = np.sqrt(added) if added.any() else None  # most rows are like the training rows
         for number, noise in enumerate(self.noises):
             mean, widths = noise.components(inputs, number, blended, self.limits)
             here = slice(at, at + len(widths))
             means[here] = mean
-            stds[here] = np.hypot(widths, np.sqrt(added))
+            stds[here] = widths if root is None else np.hypot(widths, root)
             at = here.stop
         narrowest, weights = max(self.narrowest, _TINY), self.weights
         np.clip(stds[:at], narrowest, self.widest, out=stds[:at])
         if self.free is not None:
             noises = mixture.moments(means[:at], stds[:at], weights, log=False)
             values, some, weights = self.free.components(inputs, at, *noises)
-            means[at:] = np.clip(values, *self.limits)
-            stds[at:] = np.clip(np.hypot(some, np.sqrt(added)), narrowest, self.widest)
+            np.clip(values, *self.limits, out=means[at:])
+            np.clip(
+                some if root is None else np.hypot(some, root), narrowest, self.widest, stds[at:]
+            )
         return means, stds, weights, disagreement + added
 
     def _with_unknown(
@@ -235,16 +258,9 @@ class Composite:
         return both(0), both(1), weights, both(3)
 
     def _in_parts(self, fill: Callable[[slice, int], None], n: int, threads: int) -> None:
-        """Fill in all of n rows, some at a time; with many, each thread rows of its own.
-
-        A regressor of the user's may not be safe to call from several threads.
-        """
+        """Fill in all of n rows, some at a time; with many, each thread rows of its own."""
         parts = [slice(at, at + ROWS_AT_ONCE) for at in range(0, n, ROWS_AT_ONCE)]
-        samplers = () if self.free is None else self.free.samplers
-        foreign = any(
-            isinstance(p, GivenRegressor | GivenQuantiles) for p in (*self.means, *samplers)
-        )
-        if foreign or len(parts) < 2 * threads:
+        if self.foreign or len(parts) < 2 * threads:
             for rows in parts:
                 fill(rows, threads)
             return

@@ -32,6 +32,7 @@ from mvenet._models.forest import Forest
 from mvenet._models.interface import Columns, Inputs, Sampler
 from mvenet._models.means import GIVEN_QUANTILES, GivenRegressor
 from mvenet._models.seen import WIDEST
+from mvenet._models.sums import average
 from mvenet.distributions._atoms import nothing_between
 
 Array = NDArray[np.float64]
@@ -324,12 +325,9 @@ SAMPLERS = (TreeValues, Constant, GivenQuantiles)
 
 def spread(values: Array) -> Array:
     """Standard deviation of the values of each row, (n,); by one order, whatever the rows."""
-    total, squares = np.zeros(values.shape[1]), np.zeros(values.shape[1])
-    for value in values:
-        total += value - values[0]
-        squares += np.square(value - values[0])
-    centre = total / len(values)
-    return np.sqrt(np.maximum(squares / len(values) - np.square(centre), 0.0))
+    apart = values - values[0]
+    centre = average(apart)
+    return np.sqrt(np.maximum(average(np.square(apart)) - np.square(centre), 0.0))
 
 
 @dataclass(frozen=True)

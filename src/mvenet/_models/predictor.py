@@ -6,6 +6,7 @@ import functools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -338,5 +339,9 @@ class Predictor(PredictsDistribution):
             step = len(table)  # logpdf raises the error about y
         parts = [slice(start, start + step) for start in range(0, len(table), step)]
         threads = self._threads(table)
-        dists = (self.model_.distribution(table[rows], threads) for rows in parts)
-        return np.concatenate([of(d, rows) for d, rows in zip(dists, parts, strict=True)])
+        if getattr(self.model_, "foreign", False) or len(parts) < threads:
+            dists = (self.model_.distribution(table[rows], threads) for rows in parts)
+            return np.concatenate([of(d, rows) for d, rows in zip(dists, parts, strict=True)])
+        with ThreadPoolExecutor(threads) as pool:
+            each = pool.map(lambda rows: of(self.model_.distribution(table[rows], 1), rows), parts)
+            return np.concatenate(list(each))

@@ -6,19 +6,22 @@ at all: the last bit of a row's prediction would depend on the rows beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
 
-def total(values: Iterable[Array]) -> Array:
-    """Sum of arrays of one shape, the first first."""
-    first, *others = values
-    result = first.copy()
-    for value in others:
+_FEW = 64  # numbers of a row of the sum, up to which a loop of Python costs more than memory
+
+
+def total(values: Array) -> Array:
+    """Sum over the first axis, the first first."""
+    if values[0].size <= _FEW:  # running sums have an order by their nature
+        last: Array = np.add.accumulate(values, axis=0)[-1]
+        return last
+    result: Array = values[0].copy()
+    for value in values[1:]:
         result += value
     return result
 
@@ -35,4 +38,9 @@ def variance(values: Array) -> Array:
 
 def weighted(weights: Array, values: Array) -> Array:
     """Weighted sum over the first axis."""
-    return total(weight * value for weight, value in zip(weights, values, strict=True))
+    if values[0].size <= _FEW:
+        return total((weights if weights.ndim > 1 else weights[:, None]) * values)
+    result: Array = weights[0] * values[0]
+    for weight, value in zip(weights[1:], values[1:], strict=True):
+        result += weight * value
+    return result

@@ -108,6 +108,9 @@ class WithAtoms(Distribution):
     @property
     def masses(self) -> FloatArray:
         """Probability of each atom, of shape (k, n)."""
+        if self.everywhere:  # a cell ends where the next one begins
+            below = self.smooth._tails(np.append(self.cells[:, 0], np.inf)[:, None])
+            return np.maximum(np.diff(below, axis=0), 0.0)
         low, high = (self.smooth._tails(np.ascontiguousarray(end)[:, None]) for end in self.cells.T)
         return np.maximum(high - low, 0.0)
 

@@ -60,7 +60,11 @@ def normalised(weights: ArrayLike | None, n_members: int, n_rows: int) -> FloatA
     if shares.ndim == 1:
         shares /= shares.sum()
         return shares
-    total = np.zeros(n_rows)  # in one order, whatever the number of rows
+    # In one order, whatever the number of rows; a loop takes long for few of them.
+    if n_rows <= 64:
+        shares /= np.add.accumulate(shares, axis=0)[-1]
+        return shares
+    total = np.zeros(n_rows)
     for share in shares:
         total += share
     shares /= total
@@ -81,6 +85,13 @@ def frozen(array: FloatArray) -> FloatArray:
     copy = np.array(array, order="C")
     copy.setflags(write=False)
     return copy
+
+
+def sealed(array: FloatArray) -> FloatArray:
+    """Make read-only what nobody else holds, without a copy: members times rows may be many."""
+    own = np.ascontiguousarray(array)
+    own.setflags(write=False)
+    return own
 
 
 def generator(random_state: Seed) -> np.random.Generator:

@@ -71,6 +71,13 @@ class LogNormalMixture(Members):
         logs = NormalMixture(log_means, log_stds, weights, disagreement)
         object.__setattr__(self, "logs", logs)
 
+    @classmethod
+    def _of(cls, logs: NormalMixture) -> Self:
+        """That of which these are the logarithms."""
+        made = object.__new__(cls)
+        object.__setattr__(made, "logs", logs)
+        return made
+
     def __repr__(self) -> str:
         return f"LogNormalMixture(n_members={len(self.weights)}, n={len(self)})"
 
@@ -83,9 +90,7 @@ class LogNormalMixture(Members):
         return self.logs.weights
 
     def _at(self, index: Any) -> Self:
-        selected = object.__new__(type(self))
-        object.__setattr__(selected, "logs", self.logs[index])
-        return selected
+        return self._of(self.logs[index])
 
     def _member_means(self) -> Iterator[FloatArray]:
         members = zip(self.logs.means, self.logs.stds, strict=True)

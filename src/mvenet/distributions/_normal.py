@@ -10,7 +10,7 @@ arrays, and the result for a row does not depend on how many others there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Self, final
@@ -27,6 +27,7 @@ from mvenet.distributions._checks import (
     normalised,
     parameters,
     real,
+    sealed,
 )
 from mvenet.distributions._members import Members
 from mvenet.distributions._special import ndtr
@@ -231,6 +232,29 @@ class NormalMixture(_Normals):
         weights: ArrayLike | None = None,
         disagreement: ArrayLike | None = None,
     ) -> None:
+        self._set(frozen, means, stds, weights, disagreement)
+
+    @classmethod
+    def _owning(
+        cls,
+        means: FloatArray,
+        stds: FloatArray,
+        weights: FloatArray,
+        disagreement: FloatArray,
+    ) -> NormalMixture:
+        """The same of arrays that nobody else holds: they are not copied."""
+        made = object.__new__(cls)
+        made._set(sealed, means, stds, weights, disagreement)
+        return made
+
+    def _set(
+        self,
+        keep: Callable[[FloatArray], FloatArray],
+        means: ArrayLike,
+        stds: ArrayLike,
+        weights: ArrayLike | None,
+        disagreement: ArrayLike | None,
+    ) -> None:
         mean, std = parameters("means", means, stds, "(n_members, n)")
         spread = None
         if disagreement is not None:
@@ -238,9 +262,9 @@ class NormalMixture(_Normals):
             check_shape("disagreement", spread, mean.shape[1:], "pass one variance per row")
             valid = np.isfinite(spread) & (spread >= 0.0)
             check("disagreement", spread, valid, "be finite and not negative", "pass variances")
-            spread = frozen(spread)
-        shares = frozen(normalised(weights, *mean.shape))
-        super().__init__(frozen(mean), frozen(std), shares, spread)
+            spread = keep(spread)
+        shares = sealed(normalised(weights, *mean.shape))
+        super().__init__(keep(mean), keep(std), shares, spread)
 
     def __repr__(self) -> str:
         return f"NormalMixture(n_members={len(self.weights)}, n={len(self)})"
