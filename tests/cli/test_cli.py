@@ -977,16 +977,18 @@ def test_compare(run, here, monkeypatch):
         "seconds": [[9.0, 9.0], [1.0, 1.0]],
     }
     found = workflow.ModelComparison(
-        ["mvenet, automatic", "another"], {k: np.array(v) for k, v in scores.items()}, ["lightgbm"]
+        ["AutoRegressor", "another"], {k: np.array(v) for k, v in scores.items()}, ["lightgbm"]
     )
     asked = {}
     monkeypatch.setattr(workflow, "compare_models", lambda *_, **more: asked.update(more) or found)
     command = ("compare", "houses.csv", "--target", "price", "--folds", 2, "--group", "town")
     ran = run(*command)
     assert ran.code == 0 and asked["folds"] == 2 and asked["group"] == "town"
-    assert ran.out.index("another") < ran.out.index("mvenet, automatic")  # the better one first
-    assert "-1.25 ± 0.2" in ran.out and "2.5 ± 0.5" in ran.out and "60 % ± 10" in ran.out
-    assert "Not installed, so not compared: lightgbm" in ran.out
+    assert ran.out.index("another") < ran.out.index("AutoRegressor")  # the better one first
+    assert "-50 % ± 10" in ran.out and "2.50 ± 0.50" in ran.out and "60 % ± 10" in ran.out
+    assert "50 % below AutoRegressor's: more than two" in ran.out  # -1.25 ± 0.25 of 2.5
+    assert "2 folds, each of new values of town" in ran.out
+    assert "lightgbm (pip install lightgbm)" in ran.out
     assert json.loads(run(*command, "--json").out)["scores"] == scores
     assert run(*command, "-q").out == ""
     assert "no column 'prize'" in run("compare", "houses.csv", "--target", "prize").told()

@@ -33,6 +33,7 @@ class Fast:
 
     def fit(self, X, y, **told):
         Fast.seen.append((len(y), told))
+        Fast.inputs = X
         self.level = float(np.mean(y))
         return self
 
@@ -59,7 +60,7 @@ def test_scores_of_a_model_with_a_standard_deviation(quick):
     frame = rows().drop("who")
     found = workflow.compare_models(frame, "y", folds=3, seed=4)
     X, y = frame.select("a", "b").to_numpy(), frame["y"].to_numpy()
-    place = found.names.index("linear (Bayes)")
+    place = found.names.index("Bayesian ridge")
     for j, (train, test) in enumerate(KFold(3, shuffle=True, random_state=4).split(X)):
         model = make_pipeline(StandardScaler(), BayesianRidge()).fit(X[train], y[train])
         mean, std = model.predict(X[test], return_std=True)
@@ -100,11 +101,56 @@ def test_groups_stay_whole_and_only_we_are_told(quick, monkeypatch):
         return _peers._of_distribution(Normal(np.zeros(len(new)), np.ones(len(new))))
 
     frame = rows().with_columns(a=pl.col("who").cast(pl.Float64))  # which patient, as a number
-    watching = {_peers.OURS: _peers._with_distribution(Fast()), "other": watched}
+    watching = {_peers.OURS[0]: _peers._with_distribution(Fast()), "other": watched}
     monkeypatch.setattr(_peers, "usual_models", lambda effort, seed: watching)
     workflow.compare_models(frame, "y", folds=3, group="who")
     assert torn == [set()] * 3
     assert all(len(told["groups"]) == n for n, told in Fast.seen) and len(Fast.seen) == 3
+
+
+def test_we_take_the_frame_as_it_is_and_others_numbers(quick, monkeypatch):
+    def watched(X, y, new, told):
+        assert X.dtype == float and np.isfinite(X).all() and X.shape[1] > 2  # a column a level
+        return _peers._of_distribution(Normal(np.zeros(len(new)), np.ones(len(new))))
+
+    watching = {_peers.OURS[0]: _peers._with_distribution(Fast()), "other": watched}
+    monkeypatch.setattr(_peers, "usual_models", lambda effort, seed: watching)
+    towns = pl.Series(np.resize(["Ulm", "Bonn", "Kiel"], 60))
+    workflow.compare_models(rows().select("a", "y", town=towns), "y", folds=2)
+    assert Fast.inputs.columns == ["a", "town"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "more", "told"),
+    [
+        (rows(9), {}, r"folds=5 of 9 rows leave 7 to train on: to compare anything, 8 are needed"),
+        (rows().with_columns(y=2.0), {}, "The target 'y' is 2 in every row"),
+        (rows().with_columns(g=pl.col("who") > 3), {"group": "g"}, "group='g' has too few values"),
+        (rows().with_columns(g=1), {"group": "g"}, "group"),
+        (rows(), {"group": "y"}, "is the target"),
+        (rows(), {"folds": 61}, "folds=61 must be a number of folds from 2"),
+    ],
+)
+def test_what_cannot_be_compared_is_said(quick, frame, more, told):
+    with pytest.raises(ValueError, match=told):
+        workflow.compare_models(frame, "y", **more)
+
+
+def test_of_groups_there_are_no_more_folds_than_groups(quick):
+    frame = rows().with_columns(who=pl.col("who") % 4)
+    assert workflow.compare_models(frame, "y", folds=9, group="who").scores["crps"].shape[1] == 4
+
+
+@pytest.mark.parametrize(
+    ("scores", "told"),
+    [
+        ([[1.0, 1.2], [0.1, 0.1], [2.1, 2.3], [9.0, 9.0]], "b has the lowest CRPS, 100 % above"),
+        ([[1.0, 1.2], [0.1, 0.1], [0.9, 1.2], [9.0, 9.0]], "4.5 % below AutoRegressor's: within"),
+    ],
+)
+def test_the_conclusion_is_about_the_best_of_the_others(scores, told):
+    names = [*_peers.OURS, "b", "c"]
+    assert told in workflow.ModelComparison(names, {"crps": np.array(scores)}, []).conclusion
 
 
 def test_time_goes_forward(quick):
@@ -142,7 +188,7 @@ def test_other_packages_join_if_they_are_there(monkeypatch):
     package = types.SimpleNamespace(CatBoostRegressor=Cat)
     name, model = _peers._catboost(package, 0)
     told = model(np.zeros((5, 1)), np.zeros(5), np.zeros((3, 1)), {})
-    assert "CatBoost" in name
+    assert name == "CatBoost"
     assert told.interval[0] == pytest.approx([-2 * 1.6448536, 2 * 1.6448536])
 
 

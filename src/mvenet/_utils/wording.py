@@ -39,6 +39,14 @@ def readable(value: float | None) -> str:
     return f"{rounded:.{digits}f}".rstrip("0").rstrip(".")
 
 
+def with_error(mean: float, error: float) -> str:
+    """``-2.61 ± 0.11``: two digits of the error, and the mean as far."""
+    if not math.isfinite(error) or error <= 0:
+        return f"{mean:.4g}"
+    digits = max(0, 1 - math.floor(math.log10(error)))
+    return f"{mean:.{digits}f} ± {error:.{digits}f}"
+
+
 BEFORE = ("$", "£", "¥", "₹", "US$", "A$", "C$")  # units that stand before their numbers
 
 

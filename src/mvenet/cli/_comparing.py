@@ -66,7 +66,7 @@ def compare(
     with progress_bar(f"reading {data.name}", silent) as bar:
         frame = table.read(data, header_rows=header_rows, sheet=sheet, progress=bar)
     frame = without(frame, drop, [target])
-    split_target(frame, target)  # a wrong name need not wait for scikit-learn
+    _, y, _ = split_target(frame, target)  # a wrong name need not wait for scikit-learn
     from mvenet import workflow
 
     with printing.models_and_folds(silent) as done:
@@ -79,7 +79,12 @@ def compare(
         facts = {"models": found.names, "scores": scores, "not_installed": found.not_installed}
         print_json(facts)
     elif not quiet:
-        printing.print_models(found, data.name, target)
+        title = f"{target} of {data.name}, {len(y):,} rows: {found.scores['crps'].shape[1]} folds"
+        if group is not None:
+            title += f", each of new values of {group}"
+        if time is not None:
+            title += f", each later by {time}"
+        printing.print_models(found, title)
 
 
 @command(

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from mvenet._utils.wording import with_error
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
@@ -102,7 +104,7 @@ class Comparison:
             line = [str(number), arm]
             for metric in METRICS:
                 mean, error = _mean_and_error(self._scores(metric, arm))
-                line += [_rounded(mean, error), ", ".join(_beaten(tests, metric, arm, arms))]
+                line += [with_error(mean, error), ", ".join(_beaten(tests, metric, arm, arms))]
             mine = self.results["arm"] == arm
             line += [_most_frequent(self.results[name][mine]) for name in ("reg_mean", "reg_var")]
             lines.append(line)
@@ -176,14 +178,6 @@ def _beaten(tests: dict[str, list[Any]], metric: str, arm: str, arms: list[str])
     rows = zip(tests["metric"], tests["arm"], tests["other"], tests["better"], strict=True)
     losers = {a if b == arm else b for m, a, b, best in rows if m == metric and best == arm}
     return [str(number) for number, name in enumerate(arms, 1) if name in losers]
-
-
-def _rounded(mean: float, error: float) -> str:
-    """``-2.61 ± 0.11``: two digits of the error, and the mean as far."""
-    if not np.isfinite(error) or error <= 0:
-        return f"{mean:.4g}"
-    digits = max(0, 1 - int(np.floor(np.log10(error))))
-    return f"{mean:.{digits}f} ± {error:.{digits}f}"
 
 
 def _most_frequent(values: NDArray[np.float64]) -> str:
