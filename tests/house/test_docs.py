@@ -64,6 +64,36 @@ def test_links_lead_somewhere(page):
     assert not missing
 
 
+def anchors(page):
+    """Of a page's headings, as the site makes them."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+    plain = [re.sub(r"[^\w\- ]", "", line.lower()) for line in re.findall(r"^#+ (.+)$", text, re.M)]
+    return {line.replace(" ", "-") for line in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_links_to_headings_lead_to_one(page):
+    links = re.findall(r"\]\((?!http)([^)#]*\.md)#([^)]+)\)", page.read_text())
+    known = [((page.parent / name).resolve(), anchor) for name, anchor in links]
+    assert not [(p.name, a) for p, a in known if p.exists() and a not in anchors(p)]
+
+
+QUESTIONS = (
+    *("interval", "class", "missing", "how long", "save", "patients", "several targets"),
+    *("columns matter", "serve", "too sure", "LightGBM", "wrong"),
+)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_newcomers_question_is_answered_one_click_from_the_start_page(question):
+    page = ROOT / "docs" / "index.md"
+    rows = [
+        row for row in page.read_text().partition("## Questions")[2].splitlines() if "](" in row
+    ]
+    asked = [row for row in rows if question.lower() in row.split("|")[1].lower()]
+    assert len(asked) >= 1 and all("](" in row.split("|")[2] for row in asked)
+
+
 def test_what_is_public_is_in_the_reference_and_nothing_else_is():
     """A class may be reached from two modules; it stands in the reference once."""
     homes = ["mvenet", *(f"mvenet.{name}" for name in mvenet._MODULES if name != "torch")]
