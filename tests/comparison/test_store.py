@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import io
 import json
 import os
 import random
@@ -37,7 +39,7 @@ X = RNG.uniform(-1, 1, (60, 2))
 Y = X[:, 0] ** 2 + 0.2 * RNG.standard_normal(60)
 ARMS = {"a": MVERegressor(epochs=20), "b": MVERegressor(epochs=20, strategy="no-warmup")}
 
-# A comparison of ten folds of about a tenth of a second, run as another process.
+# A comparison of seven folds of about a tenth of a second, run as another process.
 SCRIPT = """
 import sys
 import numpy as np
@@ -46,8 +48,8 @@ from mvenet.comparison import strategy_arms
 rng = np.random.default_rng(5)
 X = rng.uniform(-1, 1, (60, 2))
 y = X[:, 0] ** 2 + 0.2 * rng.standard_normal(60)
-arms = strategy_arms(reg_mean=(1e-3, 1e-2), reg_var=(1e-3, 1e-2), epochs=150, warmup_epochs=150)
-result = compare_strategies(X, y, arms, 10, 3, sys.argv[1], n_jobs=1, random_state=0)
+arms = strategy_arms(reg_mean=(1e-3, 1e-2), reg_var=(1e-3, 1e-2), epochs=80, warmup_epochs=80)
+result = compare_strategies(X, y, arms, 7, 3, sys.argv[1], n_jobs=1, random_state=0)
 print(result.to_frame().to_json(double_precision=15), result, flush=True)
 """
 
@@ -88,7 +90,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_table(whole, tmp_path):
     """Alternately once another fold is there, and at any moment, in the middle of imports too."""
     chance = random.Random(1)
     done = 0
-    for kills in range(3):
+    for kills in range(2):
         process = start(tmp_path)
         if kills % 2:
             time.sleep(chance.uniform(0, 2))
@@ -101,7 +103,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_table(whole, tmp_path):
         now = finished(tmp_path)
         assert now >= done  # nothing that was finished is lost
         done = now
-    assert done >= 2
+    assert done
     out, err = start(tmp_path).communicate(timeout=900)
     assert out == whole, err
 
@@ -266,13 +268,11 @@ def test_the_text_of_a_value_is_the_same_in_every_process():
     values = [PredefinedSplit(np.arange(999)), ShuffleSplit(random_state=state), Ridge, {"b", "a"}]
     print(canonical(values))
     """
-    first, second = (
-        subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(code)], check=True, capture_output=True
-        ).stdout
-        for _ in range(2)
-    )
-    assert first == second
+    code = textwrap.dedent(code)
+    there = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    with contextlib.redirect_stdout(io.StringIO()) as here:
+        exec(code, {})
+    assert there.stdout == here.getvalue()
 
 
 def test_what_does_not_change_the_result_is_not_refused(tmp_path):

@@ -731,6 +731,7 @@ def test_epistemic_grows_in_a_gap_and_aleatoric_with_the_noise():
     assert_allclose(np.sqrt(dist.aleatoric[[quiet, noisy]]), [0.05, 0.4], rtol=0.35)
 
 
+@pytest.mark.slow
 def test_epistemic_shrinks_with_more_rows_and_aleatoric_does_not():
     rng = np.random.default_rng(1)
     parts = {}

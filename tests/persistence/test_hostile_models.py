@@ -58,20 +58,28 @@ def free() -> Pipeline:
     return Pipeline([("table", encoder), ("model", found)])
 
 
+pack = persistence._pack
+
+
 def packed(model: Any) -> bytes:
     """What `save` would write if it did not look."""
-    return persistence._pack(skops_io, model)
+    return pack(skops_io, model)
 
 
 def refusals(model: Any, path: Path) -> list[str]:
     """The sentences by which a model is not written, and its file is not read in either way."""
     path.unlink(missing_ok=True)
-    with pytest.raises(
-        ValueError, match=r"^The model cannot be saved, because its file "
-    ) as saving:
-        save(model, path)
+    written = list[bytes]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            persistence, "_pack", lambda *given: written.append(pack(*given)) or written[0]
+        )
+        with pytest.raises(
+            ValueError, match=r"^The model cannot be saved, because its file "
+        ) as saving:
+            save(model, path)
     assert not path.exists()
-    return [str(saving.value), *unreadable(path, packed(model))]
+    return [str(saving.value), *unreadable(path, written[0])]
 
 
 def unreadable(path: Path, data: bytes) -> list[str]:

@@ -98,8 +98,9 @@ class Pages(dict):
 
     def __missing__(self, kind):
         model, frame = fitted(kind)
-        evaluation = workflow.evaluate(model, frame)
-        page = report.render(model, evaluation, source="houses.csv", frame=frame, unit="€")
+        few = frame.head(60)  # what is told of the rows is tested elsewhere
+        evaluation = workflow.evaluate(model, few)
+        page = report.render(model, evaluation, source="houses.csv", frame=few, unit="€")
         path = self.folder / f"{kind}.html"
         path.write_text(page, encoding="utf-8")
         self[kind] = (model, frame, path)
@@ -346,7 +347,8 @@ def test_without_javascript_the_page_is_whole(pages):
 
 def test_wide_tables_and_narrow_ones():
     rng = np.random.default_rng(0)
-    for d, last in ((1, MVERegressor(epochs=5)), (70, BayesianRidge())):
+    last = MVERegressor(strategy="warmup", epochs=5, warmup_epochs=5)
+    for d in (1, 62):
         X = rng.normal(size=(60, d))
         frame = pl.DataFrame({f"c{i}": X[:, i] for i in range(d)})
         frame = frame.with_columns(pl.col("^c60$").shift())  # a gap: a remark
@@ -355,10 +357,10 @@ def test_wide_tables_and_narrow_ones():
         frame = frame.with_columns(y=y)
         page = report.render(model, workflow.evaluate(model, frame), frame=frame)
         assert len(page) < 3e6 and page.count('class="meter"') == min(d, 15)
-        assert ("Of 70 columns" in page) == (d == 70)
-        assert ("69 of 70 columns need no remark" in page) == (d == 70)
+        assert ("Of 62 columns" in page) == (d == 62)
+        assert ("61 of 62 columns need no remark" in page) == (d == 62)
         every, _, shown = page.partition("<summary>All columns</summary>")[2].partition(
             "</details>"
         )
-        for name in ("c3", "c60") if d == 70 else ():
+        for name in ("c3", "c60") if d == 62 else ():
             assert (f">{name}</td>" in every, f">{name}</td>" in shown) == (True, name == "c60")
