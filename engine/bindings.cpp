@@ -323,11 +323,13 @@ nb::dict train(const Matrix& x, const Vector<double>& y,
                const std::vector<std::pair<Rows64, Rows64>>& subsets, const std::vector<Job>& jobs,
                const std::vector<int>& mean_sizes, const std::vector<int>& var_sizes,
                const std::string& activation, double input_bound, const std::string& objective,
-               double beta, std::int64_t batch_size, double clip_value, bool precise, int threads,
-               bool record_history, const nb::object& progress) {
+               double beta, double df, std::int64_t batch_size, double clip_value, bool precise,
+               int threads, bool record_history, const nb::object& progress) {
     Settings settings(x.shape(1), mean_sizes, var_sizes, activation);
     settings.plan.objective = from_name<Objective>("objective", objective, objectives);
+    settings.plan.natural = settings.plan.objective == Objective::natural;
     settings.plan.beta = beta;
+    settings.plan.df = df;
     settings.plan.batch_size = batch_size;
     settings.plan.clip_value = clip_value;
     Table table = table_of(x);
@@ -350,6 +352,8 @@ nb::dict train(const Matrix& x, const Vector<double>& y,
             throw std::invalid_argument("a job names a subset that does not exist");
         if (jobs[j].parent >= std::int64_t(j))
             throw std::invalid_argument("a job stands before its parent");
+        if (settings.plan.natural && jobs[j].stage.mode != Mode::joint)
+            throw std::invalid_argument("natural parameters have no mean to train by itself");
         const std::int64_t epochs = jobs[j].stage.epochs;
         if (epochs < 0 || epochs > most_counted)
             throw std::invalid_argument("epochs=" + std::to_string(epochs) +
@@ -412,8 +416,9 @@ nb::tuple predict(const Matrix& x, const Square<T>& parameters, const Square<dou
                   const Square<double>& x_scale, const Vector<double>& y_mean,
                   const Vector<double>& y_scale, const std::vector<int>& mean_sizes,
                   const std::vector<int>& var_sizes, const std::string& activation,
-                  double input_bound, int threads, bool deviations, bool mixture, double factor,
-                  const std::optional<Steps>& steps, const std::optional<Vector<double>>& last) {
+                  double input_bound, bool natural, int threads, bool deviations, bool mixture,
+                  double factor, const std::optional<Steps>& steps,
+                  const std::optional<Vector<double>>& last) {
     Table table = table_of(x);
     Encoding encoding;
     std::size_t inputs = x.shape(1);
@@ -424,7 +429,8 @@ nb::tuple predict(const Matrix& x, const Square<T>& parameters, const Square<dou
         if (std::isfinite(input_bound))
             throw std::invalid_argument("networks of steps have no bound on their inputs");
     }
-    const Settings settings(inputs, mean_sizes, var_sizes, activation);
+    Settings settings(inputs, mean_sizes, var_sizes, activation);
+    settings.plan.natural = natural;
     const Arrays<T> arrays(settings, inputs, parameters, x_mean, x_scale, y_mean, y_scale,
                            input_bound);
     const std::size_t k = parameters.shape(0), n = x.shape(0);
@@ -589,7 +595,8 @@ nb::bytes side_by_side(const nb::bytes& left, const nb::bytes& right, char separ
 
 Job make_job(const std::string& mode, std::int64_t subset, std::int64_t parent, std::uint64_t seed,
              std::int64_t epochs, double learning_rate, const std::string& schedule,
-             double reg_mean, double reg_var, bool init_var_bias, std::int64_t patience) {
+             double reg_mean, double reg_var, bool init_var_bias, std::int64_t patience,
+             std::int64_t window) {
     Job job;
     job.subset = subset;
     job.parent = parent;
@@ -600,6 +607,7 @@ Job make_job(const std::string& mode, std::int64_t subset, std::int64_t parent, 
     job.stage.seed = seed;
     job.stage.epochs = epochs;
     job.stage.patience = patience;
+    job.stage.window = window;
     job.stage.learning_rate = learning_rate;
     job.stage.reg_mean = reg_mean;
     job.stage.reg_var = reg_var;
@@ -615,19 +623,19 @@ NB_MODULE(_engine, m) {
     nb::class_<Job>(m, "Job", "One stage of one network on one subset of the rows.")
         .def(nb::new_(&make_job), nb::kw_only(), "mode"_a, "subset"_a, "parent"_a, "seed"_a,
              "epochs"_a, "learning_rate"_a, "schedule"_a, "reg_mean"_a, "reg_var"_a,
-             "init_var_bias"_a, "patience"_a);
+             "init_var_bias"_a, "patience"_a, "window"_a);
     m.def("train", &train, nb::kw_only(), "x"_a, "y"_a, "weight"_a.none(), "subsets"_a, "jobs"_a,
           "mean_sizes"_a, "var_sizes"_a, "activation"_a, "input_bound"_a, "objective"_a, "beta"_a,
-          "batch_size"_a, "clip_value"_a, "precise"_a, "threads"_a, "record_history"_a,
+          "df"_a, "batch_size"_a, "clip_value"_a, "precise"_a, "threads"_a, "record_history"_a,
           "progress"_a.none());
     m.def("predict", &predict<float>, nb::kw_only(), "x"_a, "parameters"_a.noconvert(), "x_mean"_a,
           "x_scale"_a, "y_mean"_a, "y_scale"_a, "mean_sizes"_a, "var_sizes"_a, "activation"_a,
-          "input_bound"_a, "threads"_a, "deviations"_a, "mixture"_a, "factor"_a, "steps"_a.none(),
-          "last"_a.none());
+          "input_bound"_a, "natural"_a, "threads"_a, "deviations"_a, "mixture"_a, "factor"_a,
+          "steps"_a.none(), "last"_a.none());
     m.def("predict", &predict<double>, nb::kw_only(), "x"_a, "parameters"_a.noconvert(), "x_mean"_a,
           "x_scale"_a, "y_mean"_a, "y_scale"_a, "mean_sizes"_a, "var_sizes"_a, "activation"_a,
-          "input_bound"_a, "threads"_a, "deviations"_a, "mixture"_a, "factor"_a, "steps"_a.none(),
-          "last"_a.none());
+          "input_bound"_a, "natural"_a, "threads"_a, "deviations"_a, "mixture"_a, "factor"_a,
+          "steps"_a.none(), "last"_a.none());
     m.def("predict_trees", &predict_trees<std::int16_t>, nb::kw_only(), "x"_a,
           "feature"_a.noconvert(), "threshold"_a, "right"_a, "starts"_a, "threads"_a,
           "each"_a = false);

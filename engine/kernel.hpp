@@ -15,7 +15,10 @@ namespace mvenet {
 // Each kind of choice is listed here once, with its name in Python; enums, bindings and the
 // switches that must know all of them follow from the list.
 #define MVENET_ACTIVATIONS(X) X(elu, "elu") X(relu, "relu") X(tanh, "tanh") X(silu, "silu")
-#define MVENET_OBJECTIVES(X) X(nll, "nll") X(beta_nll, "beta-nll") X(faithful, "faithful")
+#define MVENET_OBJECTIVES(X) \
+    X(nll, "nll")            \
+    X(beta_nll, "beta-nll")  \
+    X(faithful, "faithful") X(crps, "crps") X(student_t, "student-t") X(natural, "natural")
 // of the learning rate within a stage; both cosines fall to zero along half of one
 #define MVENET_SCHEDULES(X) \
     X(constant, "constant") X(cosine, "cosine") X(ramp_cosine, "ramp-cosine")
@@ -45,7 +48,9 @@ struct Plan {
     Shape variance;
     Activation activation = Activation::elu;
     Objective objective = Objective::nll;
-    double beta = 0.5;
+    double beta = 0.5;     // of beta-nll
+    double df = 5.0;       // of student-t
+    bool natural = false;  // the first network's output is mean / variance
     std::int64_t batch_size = 32;
     double clip_value = 5.0;  // infinity: no clipping
 };
@@ -59,6 +64,7 @@ struct Stage {
     std::uint64_t seed = 0;
     std::int64_t epochs = 1;
     std::int64_t patience = 0;  // epochs without improvement; 0: no early stopping
+    std::int64_t window = 0;    // epochs by which convergence is judged; 0: it is not
     double learning_rate = 1e-3;
     double reg_mean = 0.0;
     double reg_var = 0.0;

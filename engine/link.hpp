@@ -1,7 +1,8 @@
 // The link: what the outputs of the two networks mean.
 //
-// The first network's output is the mean; the second's, s, gives the variance e^s + floor. All
-// other files ask here, so another link (a softplus, a bounded variance) is a change of this file.
+// The second network's output, s, gives the variance e^s + floor. The first's is the mean or, of
+// natural parameters, the mean divided by the variance. All other files ask here, so another link
+// (a softplus, a bounded variance) is a change of this file.
 #pragma once
 
 #include "simd.hpp"
@@ -14,13 +15,21 @@ constexpr double warmup_variance =
 
 template <class T> struct Linked {
     Vec<T> mean, variance;
-    Vec<T> slope;  // d log variance / d output of the second network; d mean / d output is one
+    Vec<T> slope;  // d log variance / d output of the second network
 };
 
 template <class T> MVENET_INLINE Linked<T> linked(Vec<T> first, Vec<T> second) {
     const Vec<T> e = exponential<T>(second);
     const Vec<T> variance = e + T(variance_floor);
     return {first, variance, e / variance};
+}
+
+// The same of natural parameters: d mean / d first is the variance, not one, and the mean depends
+// on the second network, too.
+template <class T> MVENET_INLINE Linked<T> linked_naturally(Vec<T> first, Vec<T> second) {
+    Linked<T> out = linked<T>(first, second);
+    out.mean = first * out.variance;
+    return out;
 }
 
 // The same in a warm-up, where the second network does not take part.

@@ -61,7 +61,7 @@ template <class T, class Reader> class Predictor {
 public:
     Predictor(const Plan& plan, const Ensemble<T>& networks, const Table& table, std::int64_t start,
               std::int64_t n)
-        : networks_(networks), start_(start), n_(n),
+        : networks_(networks), natural_(plan.natural), start_(start), n_(n),
           blocks_(int((n + block_rows - 1) / block_rows)), reader_(plan, networks, table, start, n),
           mean_(plan.mean, plan.activation, false, arena_),
           variance_(plan.variance, plan.activation, false, arena_),
@@ -74,7 +74,7 @@ public:
             reader_.prepare(k, mean_, variance_);
             for (int b = 0; b < blocks_; ++b) {
                 reader_.forward(false, mean_, b, rows(b), mean_tape_);
-                if (listener.deviations)
+                if (listener.deviations || natural_)
                     reader_.forward(true, variance_, b, rows(b), variance_tape_);
                 tell(k, b, listener);
             }
@@ -86,9 +86,12 @@ private:
         double mean[block_rows], deviation[block_rows];
         for (int r = 0; r < rows(b); r += lanes<T>) {
             const Vec<T> first = load<T>(mean_.output(mean_tape_) + r);
+            const T* const second = variance_.output(variance_tape_) + r;
             Linked<T> out = linked<T>(first);
-            if (listener.deviations)
-                out = linked<T>(first, load<T>(variance_.output(variance_tape_) + r));
+            if (natural_)
+                out = linked_naturally<T>(first, load<T>(second));
+            else if (listener.deviations)
+                out = linked<T>(first, load<T>(second));
             const Vec<T> root = square_root<T>(out.variance);
             for (int i = 0; i < lanes<T>; ++i) {
                 mean[r + i] = bounded(double(out.mean[i]));
@@ -110,6 +113,7 @@ private:
 
     Arena arena_;
     const Ensemble<T>& networks_;
+    bool natural_;
     std::int64_t start_, n_;
     int blocks_;
     Reader reader_;

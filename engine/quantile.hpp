@@ -3,34 +3,10 @@
 
 #include "arena.hpp"
 #include "kernel.hpp"
+#include "normal.hpp"
 #include "simd.hpp"
 
 namespace mvenet::MVENET_ISA {
-
-// Probability below z of the standard normal, accurate where it is small, and density at z.
-// Beyond |z| lies exp(-z²/2) times a function that falls like 1 / |z|: times |z| + 5 it is a
-// polynomial in (|z| - 5) / (|z| + 5), here its Chebyshev series to 1e-16.
-MVENET_INLINE void standard_normal(Vec<double> z, Vec<double>& below, Vec<double>& density) {
-    constexpr double polynomial[] = {
-        0.76919304975006297,     -0.66538250289005763,    0.49530561596998052,
-        -0.31353315667121717,    0.16502036617019517,     -0.069118638708741825,
-        0.020795066803234039,    -0.0029933767389359726,  -0.00079786942774752966,
-        0.0005448988347568596,   -5.9375588333777671e-05, -4.9761783740187888e-05,
-        1.6680852719925394e-05,  3.9779382623434267e-06,  -2.7688787836720915e-06,
-        -3.3110285443318109e-07, 4.3347664285137567e-07,  3.5844546560871596e-08,
-        -6.7416890518236038e-08, -5.0272319309669823e-09, 9.2750822415373427e-09,
-        5.059297487966696e-10,   -7.8544585832476578e-10};
-    constexpr int degree = int(sizeof polynomial / sizeof(double)) - 1;
-    const Vec<double> far = z < 0.0 ? -z : z;
-    const Vec<double> share = 1.0 / (far + 5.0), u = 1.0 - 10.0 * share;
-    Vec<double> p = splat<double>(polynomial[degree]);
-#pragma GCC unroll 32
-    for (int i = degree - 1; i >= 0; --i) p = p * u + polynomial[i];
-    const Vec<double> bell = exponential<double, true>(-0.5 * far * far);
-    const Vec<double> beyond = bell * p * share;
-    below = z < 0.0 ? beyond : 1.0 - beyond;
-    density = bell * 0.39894228040143267794;
-}
 
 // The mixtures of as many rows as a vector has lanes. Means and places are in units of y, so that
 // neither loses a digit; squares and derivatives are in units of powers of two, so that no scale of
@@ -91,7 +67,7 @@ public:
                     continue;
                 }
                 V below, density;
-                standard_normal(z, below, density);
+                standard_normal<double>(z, below, density);
                 const V steepness = load<double>(steepness_ + k * lanes<double>);
                 const V rise = weight(k) * density * steepness;
                 reached += weight(k) * below;
@@ -136,7 +112,7 @@ public:
                 continue;
             }
             Vec<double> own, density;
-            standard_normal(z, own, density);
+            standard_normal<double>(z, own, density);
             total += weight(k) * own;
         }
         return total;
@@ -151,8 +127,8 @@ public:
             const V b = near_enough((high - mean(k)) / std(k));
             if (all_far(a) && all_far(b) && !any(a != b)) continue;  // the same side of both ends
             V below_a, below_b, bell_a, bell_b;
-            standard_normal(a, below_a, bell_a);
-            standard_normal(b, below_b, bell_b);
+            standard_normal<double>(a, below_a, bell_a);
+            standard_normal<double>(b, below_b, bell_b);
             const V share = below_b - below_a, bell = bell_b - bell_a;
             const V reach = b * bell_b - a * bell_a, apart = mean(k) - c, s = std(k);
             out[0] += weight(k) * share;
@@ -191,7 +167,7 @@ private:
         const Vec<double> far = absolute(m), z = near_enough(far / s);
         if (all_far(z)) return far;
         Vec<double> beyond, density;
-        standard_normal(-z, beyond, density);
+        standard_normal<double>(-z, beyond, density);
         return far * (1.0 - 2.0 * beyond) + 2.0 * s * density;
     }
 

@@ -29,11 +29,34 @@ template <class T> void draw_weights(const Perceptron<T>& net, Random random) {
     }
 }
 
+// Whether a warm-up has converged: the loss of so many epochs, beyond the one that no mean can go
+// below, is at most one per cent less than that of as many epochs before them.
+class Convergence {
+public:
+    explicit Convergence(std::int64_t window) : window_(window) {}
+
+    bool reached(double loss) {
+        if (!window_) return false;
+        now_ += loss - lowest;
+        if (++epochs_ % window_) return false;
+        const bool still = epochs_ > window_ && now_ > 0.99 * before_;
+        before_ = now_;
+        now_ = 0;
+        return still;
+    }
+
+private:
+    static constexpr double lowest = 1;  // the logarithm of the variance in a warm-up
+    std::int64_t window_, epochs_ = 0;
+    double before_ = 0, now_ = 0;
+};
+
 template <class T> class Trainer {
 public:
     Trainer(const Plan& plan, const Stage& stage, const Rows<T>& train, const Rows<T>& valid,
             const Control& control)
-        : plan_(plan), stage_(stage), train_(train), valid_(valid), control_(control),
+        : plan_(plan), loss_of_{plan.objective, T(plan.beta), T(plan.df)}, stage_(stage),
+          train_(train), valid_(valid), control_(control),
           trains_mean_(stage.mode != Mode::variance), trains_variance_(stage.mode != Mode::warmup),
           mean_(plan.mean, plan.activation, trains_mean_, arena_),
           variance_(plan.variance, plan.activation, trains_variance_, arena_), crew_(control.crew),
@@ -58,6 +81,7 @@ public:
         for (std::int64_t i = 0; i < n; ++i) order[i] = std::int32_t(i);
         if (!trains_mean_) keep_means();
         if (stops_early) prepare_best();
+        Convergence convergence(stage_.window);
         double best = __builtin_inf();
         std::int64_t best_epoch = 0, epoch = 0, steps = 0;
         while (epoch < stage_.epochs) {
@@ -76,6 +100,7 @@ public:
             }
             ++epoch;
             if (!__builtin_isfinite(loss)) return {Status::diverged, epoch, steps};
+            if (convergence.reached(loss / double(n))) break;
             if (!stops_early) continue;
             if (score < best) {
                 best = score;
@@ -248,7 +273,6 @@ private:
 
     // From the outputs of the two networks to the derivatives that backward starts from.
     Vec<T> derivatives(int b, const std::int32_t* order, T scale) {
-        const T beta = T(plan_.beta);
         T *const mean = mean_.output(tape(b, false)), *const output =
                                                           variance_.output(tape(b, true));
         const Block<T>& x = block_[b];
@@ -256,20 +280,31 @@ private:
             for (int r = 0; r < x.rows; ++r) mean[r] = kept_means_[order[r]];
         Vec<T> loss{};
         for (int i = 0; i < x.vectors * lanes<T>; i += lanes<T>) {
-            const Linked<T> out = trains_variance_
-                                      ? linked<T>(load<T>(mean + i), load<T>(output + i))
-                                      : linked<T>(load<T>(mean + i));
+            const Linked<T> out = outputs(mean + i, output + i);
             const Vec<T> r = load<T>(gather_.y(b) + i) - out.mean;
             const Vec<T> w = load<T>(gather_.weight(b) + i);
+            if (plan_.natural) {
+                const Vec<T> by_mean = loss_of_.d_mean(r, out.variance);
+                const Vec<T> by_log = loss_of_.d_log_variance(r, out.variance) + by_mean * out.mean;
+                store<T>(output + i, w * scale * (out.slope * by_log));
+                store<T>(mean + i, w * scale * (by_mean * out.variance));
+                loss += w * loss_of_.row(r, out.variance);
+                continue;
+            }
             if (trains_variance_)
-                store<T>(output + i, w * scale *
-                                         (out.slope * d_log_variance<T>(plan_.objective, beta, r,
-                                                                        out.variance)));
-            if (trains_mean_)
-                store<T>(mean + i, w * scale * d_mean<T>(plan_.objective, beta, r, out.variance));
-            loss += w * row_loss<T>(r, out.variance);
+                store<T>(output + i,
+                         w * scale * (out.slope * loss_of_.d_log_variance(r, out.variance)));
+            if (trains_mean_) store<T>(mean + i, w * scale * loss_of_.d_mean(r, out.variance));
+            loss += w * loss_of_.row(r, out.variance);
         }
         return loss;
+    }
+
+    // What the outputs of the two networks mean in this stage.
+    MVENET_INLINE Linked<T> outputs(const T* mean, const T* output) const {
+        if (!trains_variance_) return linked<T>(load<T>(mean));
+        if (plan_.natural) return linked_naturally<T>(load<T>(mean), load<T>(output));
+        return linked<T>(load<T>(mean), load<T>(output));
     }
 
     void update(const Part& part, T step_size) {
@@ -324,11 +359,10 @@ private:
         sweep(rows, trains_variance_, [&](std::int64_t, int b) {
             const T *mean = mean_.output(tape(b, false)), *output = variance_.output(tape(b, true));
             for (int i = 0; i < block_[b].vectors * lanes<T>; i += lanes<T>) {
-                const Linked<T> out = trains_variance_
-                                          ? linked<T>(load<T>(mean + i), load<T>(output + i))
-                                          : linked<T>(load<T>(mean + i));
-                const Vec<T> loss = load<T>(gather_.weight(b) + i) *
-                                    row_loss<T>(load<T>(gather_.y(b) + i) - out.mean, out.variance);
+                const Linked<T> out = outputs(mean + i, output + i);
+                const Vec<T> loss =
+                    load<T>(gather_.weight(b) + i) *
+                    loss_of_.row(load<T>(gather_.y(b) + i) - out.mean, out.variance);
                 for (int r = 0; r < lanes<T> && i + r < block_[b].rows; ++r)
                     total += double(loss[r]);
             }
@@ -360,6 +394,7 @@ private:
 
     Arena arena_;
     const Plan& plan_;
+    const Loss<T> loss_of_;
     const Stage& stage_;
     const Rows<T>& train_;
     const Rows<T>& valid_;

@@ -19,6 +19,7 @@ class Job:
         reg_var: float,
         init_var_bias: bool,
         patience: int,
+        window: int,
     ) -> None: ...
 
 def train(
@@ -34,6 +35,7 @@ def train(
     input_bound: float,
     objective: str,
     beta: float,
+    df: float,
     batch_size: int,
     clip_value: float,
     precise: bool,
@@ -53,6 +55,7 @@ def predict(
     var_sizes: Sequence[int],
     activation: str,
     input_bound: float,
+    natural: bool,
     threads: int,
     deviations: bool,
     mixture: bool,

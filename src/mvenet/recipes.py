@@ -59,13 +59,14 @@ DEFAULT: Mapping[str, Any] = MappingProxyType(
 class Training:
     """What all networks of a fleet have in common besides their architecture.
 
-    ``beta`` belongs to the objective "beta-nll".
+    ``beta`` belongs to the objective "beta-nll", ``df`` to "student-t".
     """
 
     objective: str = PAPER["objective"]
     beta: float = 0.5
     batch_size: int = PAPER["batch_size"]
     clip_value: float | None = PAPER["clip_value"]
+    df: float = 5.0
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ class Stage:
 
     ``mode`` is ``"warmup"`` (the mean alone, variance exactly constant), ``"joint"`` or
     ``"variance"`` (the mean stays as it is). ``init_var_bias`` starts the variance at the mean
-    squared residual. ``patience`` > 0 stops early on the validation rows. ``schedule`` is
+    squared residual. ``patience`` > 0 stops early on the validation rows. ``window`` > 0 ends a
+    warm-up when so many epochs lower the loss by less than one per cent. ``schedule`` is
     "constant"; "cosine": the learning rate falls to zero along half a cosine; or "ramp-cosine": it
     first rises from zero over a twentieth of the stage's steps.
     """
@@ -87,6 +89,7 @@ class Stage:
     reg_var: float = 0.0
     init_var_bias: bool = False
     patience: int = 0
+    window: int = 0
 
 
 def stages(
@@ -101,24 +104,32 @@ def stages(
 ) -> tuple[Stage, ...]:
     """Stages of one of the strategies, for a training set of ``n_rows``.
 
-    ``auto`` says what "auto" is for the warm-up and after it.
+    ``auto`` says what "auto" is for the warm-up and after it. A warm-up that is to end when it has
+    "converged" has as many epochs as what follows, at most.
     """
     during, after = (AUTO_WARMUP, AUTO) if auto is None else auto
     if epochs == "auto":
         epochs = epochs_within(n_rows, batch_size, *after)
+    window = WINDOW if warmup_epochs == CONVERGED else 0
     if warmup_epochs == "auto":
         warmup_epochs = epochs_within(n_rows, batch_size, *during)
+    elif warmup_epochs == CONVERGED:
+        warmup_epochs = epochs
     modes = STRATEGIES[strategy]
     return tuple(
         Stage(
             mode,
             int(warmup_epochs if mode == "warmup" else epochs),
             init_var_bias=i > 0,
+            window=window if mode == "warmup" else 0,
             **settings,
         )
         for i, mode in enumerate(modes)
     )
 
+
+CONVERGED = "converged"
+WINDOW = 10  # epochs by which the convergence of a warm-up is judged
 
 # "auto": so many passes over the rows, within so many gradient steps (benchmarks/README.md)
 AUTO_WARMUP = (10, 1_000, 100_000)

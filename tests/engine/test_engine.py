@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -79,6 +80,7 @@ def judge(X, y, w, stages, arch, training, seed=7, valid=0):
             epochs=stage.epochs,
             objective=training.objective,
             beta=training.beta,
+            df=training.df,
             batch_size=training.batch_size,
             learning_rate=stage.learning_rate,
             schedule=stage.schedule,
@@ -88,6 +90,7 @@ def judge(X, y, w, stages, arch, training, seed=7, valid=0):
             seed=seed,
             init_var_bias=stage.init_var_bias,
             patience=stage.patience,
+            window=stage.window,
         )
         history.append(seen)
     return net, theta, scaling, history
@@ -103,6 +106,9 @@ def assert_same(X, y, w, stages, arch, training, valid=0, rtol=1e-8):
         np.testing.assert_allclose(got[:, 1], expected["validation"], rtol=1e-5, atol=1e-6)
     mean, std = result.networks.predict(X)
     mu, s = ref.forward(net, theta, scaling.apply(X, y)[0])
+    if training.objective == "natural":
+        mu = mu * ref.variance(s)
+    np.testing.assert_array_equal(result.networks.means(X), mean)
     np.testing.assert_allclose(mean[0], scaling.y_mean + scaling.y_scale * mu, rtol=1e-8)
     np.testing.assert_allclose(std[0], scaling.y_scale * np.sqrt(ref.variance(s)), rtol=1e-8)
 
@@ -127,8 +133,26 @@ STRATEGIES = ["no-warmup", "warmup", "warmup-fixed-mean"]
 def test_every_objective_activation_and_strategy(simd, objective, activation, name):
     X, y, w = table(weights=True)
     arch = Architecture((9, 5), (6,), activation)
-    training = Training(objective=objective, beta=0.5, batch_size=16, clip_value=5.0)
+    training = Training(objective=objective, beta=0.5, batch_size=16, clip_value=5.0, df=3.5)
+    if objective == "natural" and name != "no-warmup":
+        with pytest.raises(ValueError, match="no mean to train by itself"):
+            engine(X, y, w, strategy(name), arch, training)
+        return
     assert_same(X, y, w, strategy(name), arch, training)
+
+
+@pytest.mark.parametrize("objective", ["nll", "student-t"])
+def test_a_warmup_ends_when_it_has_converged(simd, objective):
+    X, y, w = table(n=80, weights=True)
+    training = Training(objective=objective, batch_size=8)
+    stages = strategy("warmup", epochs=200, learning_rate=0.02)
+    stages[0] = dataclasses.replace(stages[0], window=5)
+    stages[1] = dataclasses.replace(stages[1], epochs=3)
+    result = engine(X, y, w, stages, Architecture((8,), (4,)), training)
+    epochs = len(result.history[0][0])
+    assert 10 <= epochs < 200
+    assert epochs % 5 == 0
+    assert_same(X, y, w, stages, Architecture((8,), (4,)), training, rtol=1e-6)
 
 
 @pytest.mark.parametrize("hidden_mean", [None, (), (1,), (8,), (17, 3), (40, 20), (5, 6, 7, 8)])

@@ -29,8 +29,9 @@ def predicted(**settings):
 
 def test_a_parameter_without_effect_changes_nothing():
     plain = predicted()
-    for idle in ({"n_iter_no_change": 21}, {"validation_fraction": 0.11}, {"beta": 0.7}):
-        assert_array_equal(predicted(**idle), plain)
+    idle = {"n_iter_no_change": 21, "validation_fraction": 0.11, "beta": 0.7, "df": 9.0}
+    for name, value in idle.items():
+        assert_array_equal(predicted(**{name: value}), plain)
 
 
 def test_a_default_that_is_written_out_is_the_default():
@@ -64,6 +65,9 @@ def test_a_point_of_a_grid_lies_between_its_neighbours():
         {"encoding": None},
         {"encoding": "piecewise"},
         {"objective": "faithful"},
+        {"objective": "crps"},
+        {"objective": "student-t"},
+        {"n_members": 2, "bootstrap": True},
         {"reg_mean": 0.1},
         {"reg_var": 1.0},
         {"batch_size": 16},

@@ -6,8 +6,9 @@ engine have the same start and see the same batches.
 
 Everywhere: ``X`` is (n, d); ``y``, ``w`` (sample weights), ``mu``, ``s`` (log-variance before the
 floor) and row losses are (n,). ``theta`` is (n_params,): the mean network first, then the variance
-network, per layer W (out, in) row-major and then b (out,). ``objective`` is "nll", "beta-nll" or
-"faithful"; ``mode`` is "warmup" (mean network only, variance exactly e), "joint" or "variance"
+network, per layer W (out, in) row-major and then b (out,). ``objective`` is "nll", "beta-nll",
+"faithful", "crps", "student-t" (of ``df`` degrees of freedom) or "natural", where ``mu`` stands for
+mean / variance; ``mode`` is "warmup" (mean network only, variance exactly e), "joint" or "variance"
 (variance network only).
 """
 
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from math import ceil, cos, e, log, pi, sqrt
 
 import numpy as np
+from scipy.special import ndtr
 
 VARIANCE_FLOOR = 1e-6
 STREAM_MEAN, STREAM_VAR, STREAM_WARMUP, STREAM_MAIN = range(4)
@@ -199,19 +201,45 @@ def variance(s, mode="joint"):
     return np.full_like(s, e) if mode == "warmup" else np.exp(s) + VARIANCE_FLOOR
 
 
-def row_loss(mu, s, y, mode="joint"):
-    """log v + (y - mu)^2 / v: the plain negative log-likelihood without its 1/2 and 2 pi."""
+def row_loss(mu, s, y, mode="joint", objective="nll", df=5.0):
+    """log v + (y - mu)^2 / v: the plain negative log-likelihood without its 1/2 and 2 pi.
+
+    That of Student's t where it is the objective.
+    """
     v = variance(s, mode)
+    if objective == "student-t":
+        return np.log(v) + (df + 1) * np.log1p((y - mu) ** 2 / (df * v))
+    if objective == "natural":
+        return np.log(v) + y**2 / v - 2 * mu * y + mu**2 * v
     return np.log(v) + (y - mu) ** 2 / v
 
 
-def row_derivatives(mu, s, y, objective, beta, mode):
+def row_crps(mu, s, y, mode="joint"):
+    """Continuous ranked probability score of a normal (Gneiting et al. 2005)."""
+    std = np.sqrt(variance(s, mode))
+    z = (y - mu) / std
+    density = np.exp(-(z**2) / 2) / sqrt(2 * pi)
+    return std * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / sqrt(pi))
+
+
+def row_derivatives(mu, s, y, objective, beta, mode, df=5.0):
     """dl/dmu and dl/ds of every row."""
     v, r = variance(s, mode), y - mu
     d_mu = -2 * r / v
-    d_s = np.zeros_like(s) if mode == "warmup" else np.exp(s) / v * (1 - r**2 / v)
+    dv = np.zeros_like(s) if mode == "warmup" else np.exp(s)  # the variance's derivative
+    d_s = dv / v * (1 - r**2 / v)
     if objective == "nll":
         return d_mu, d_s
+    if objective == "crps":
+        std = np.sqrt(v)
+        density = np.exp(-(r**2) / (2 * v)) / sqrt(2 * pi)
+        by_std = 2 * density - 1 / sqrt(pi)
+        return 2 * sqrt(pi) * (1 - 2 * ndtr(r / std)), sqrt(pi) * by_std * dv / std
+    if objective == "student-t":
+        share = (df + 1) * r / (df * v + r**2)
+        return -2 * share, dv / v * (1 - share * r)
+    if objective == "natural":
+        return 2 * (mu * v - y), dv * (1 / v - (y / v) ** 2 + mu**2)
     if objective == "beta-nll":
         return v**beta * d_mu, v**beta * d_s
     if objective == "faithful":
@@ -220,13 +248,13 @@ def row_derivatives(mu, s, y, objective, beta, mode):
 
 
 def gradient(
-    net, theta, X, y, w, objective="nll", beta=0.5, mode="joint", reg_mean=0.0, reg_var=0.0
+    net, theta, X, y, w, objective="nll", beta=0.5, mode="joint", reg_mean=0.0, reg_var=0.0, df=5.0
 ):
     """Gradient of a batch with its penalties; 0 for the parameters that the mode does not train.
 
     The weights are used as they are: the sum over the rows is divided by their number.
     """
-    d_mu, d_s = row_derivatives(*forward(net, theta, X), y, objective, beta, mode)
+    d_mu, d_s = row_derivatives(*forward(net, theta, X), y, objective, beta, mode, df)
     parts, regs = [], (reg_mean, reg_var)
     for layers, d_output, reg in zip(net.split(theta), (d_mu, d_s), regs, strict=True):
         grads = mlp_gradient(layers, X, net.activation, w * d_output / len(y))
@@ -239,7 +267,7 @@ def gradient(
 
 def objective_value(
     net, theta, X, y, w, objective="nll", beta=0.5, mode="joint", reg_mean=0.0, reg_var=0.0,
-    frozen=None,
+    df=5.0, frozen=None,
 ):  # fmt: skip
     """The scalar whose derivative at ``theta == frozen`` is `gradient`, for what ``mode`` trains.
 
@@ -252,6 +280,9 @@ def objective_value(
         "nll": row_loss(mu, s, y, mode),
         "beta-nll": variance(s_0, mode) ** beta * row_loss(mu, s, y, mode),
         "faithful": (y - mu) ** 2 + row_loss(mu_0, s, y, mode),
+        "crps": 2 * sqrt(pi) * row_crps(mu, s, y, mode),
+        "student-t": row_loss(mu, s, y, mode, "student-t", df),
+        "natural": row_loss(mu, s, y, mode, "natural"),
     }[objective]
     mean_layers, var_layers = net.split(theta)
     penalty = reg_mean * sum(np.sum(W**2) for W, _ in mean_layers)
@@ -309,10 +340,20 @@ def rate(learning_rate, schedule, t, n_steps):
     raise ValueError(f"schedule={schedule!r} is unknown")
 
 
+def converged(losses, window):
+    """Whether the last epochs of a warm-up gained less than one per cent on those before them."""
+    if len(losses) < 2 * window or len(losses) % window:
+        return False
+    before, now = (np.sum(np.array(part) - 1) for part in
+                   (losses[-2 * window : -window], losses[-window:]))  # fmt: skip
+    return now > 0.99 * before
+
+
 def train_stage(
     net, theta, X, y, w=None, X_val=None, y_val=None, w_val=None, *, mode, epochs,
     objective="nll", beta=0.5, batch_size=32, learning_rate=1e-3, schedule="constant",
-    clip_value=5.0, reg_mean=0.0, reg_var=0.0, seed=0, init_var_bias=False, patience=0,
+    clip_value=5.0, reg_mean=0.0, reg_var=0.0, seed=0, init_var_bias=False, patience=0, df=5.0,
+    window=0,
 ):  # fmt: skip
     """Train for one stage on standardised rows.
 
@@ -340,8 +381,9 @@ def train_stage(
         for start in range(0, n, batch_size):
             rows = perm[start : start + batch_size]
             Xb, yb, wb = X[rows], y[rows], w[rows]
-            loss += np.sum(wb * row_loss(*forward(net, theta, Xb), yb, mode)) / n
-            g = gradient(net, theta, Xb, yb, wb, objective, beta, mode, reg_mean, reg_var)
+            rows_loss = row_loss(*forward(net, theta, Xb), yb, mode, objective, df)
+            loss += np.sum(wb * rows_loss) / n
+            g = gradient(net, theta, Xb, yb, wb, objective, beta, mode, reg_mean, reg_var, df)
             g = np.clip(g, -clip_value, clip_value)
             t += 1
             a = rate(learning_rate, schedule, t, n_steps) * sqrt(1 - 0.999**t) / (1 - 0.9**t)
@@ -352,8 +394,11 @@ def train_stage(
 
         value = np.nan
         if validated:
-            value = np.mean(w_val * row_loss(*forward(net, theta, X_val), y_val, mode))
+            outputs = forward(net, theta, X_val)
+            value = np.mean(w_val * row_loss(*outputs, y_val, mode, objective, df))
         history["validation"].append(value)
+        if window and converged(history["loss"], window):
+            break
         if validated and patience > 0:
             if value < best:
                 best, best_theta, waited = value, theta.copy(), 0

@@ -118,6 +118,12 @@ def test_architectures(hidden_mean, hidden_var, n_members, tmp_path):
     assert_equal_to_predict(model, tmp_path, rows(1000))
 
 
+@pytest.mark.parametrize("objective", ["student-t", "natural"])
+def test_what_is_no_normal_and_what_is_no_mean(objective, tmp_path):
+    model = fast(objective=objective, strategy="no-warmup", n_members=2).fit(X, Y)
+    assert_equal_to_predict(model, tmp_path, rows(1000))
+
+
 @pytest.mark.parametrize("hidden_var", [None, (6, 3)])
 def test_bounded_inputs(hidden_var, tmp_path):
     architecture = Architecture((8, 5), hidden_var, input_bound=1.5)
@@ -485,10 +491,10 @@ def test_without_onnx(tmp_path, monkeypatch):
         export(model, tmp_path / "model.onnx")
 
 
-@pytest.mark.parametrize("members", [1, 3])
-def test_quantiles_of_networks_by_choice(members, tmp_path):
+@pytest.mark.parametrize(("members", "objective"), [(1, "nll"), (3, "nll"), (2, "student-t")])
+def test_quantiles_of_networks_by_choice(members, objective, tmp_path):
     X, y = table()
-    model = MVERegressor(n_members=members, **FAST).fit(X, 1e3 * y + 1e5)
+    model = MVERegressor(n_members=members, objective=objective, **FAST).fit(X, 1e3 * y + 1e5)
     path, levels = tmp_path / "model.onnx", (0.05, 0.5, 0.999)
     export(model, path, quantiles=levels)
     runtime = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])

@@ -112,6 +112,8 @@ def files(folder: Path) -> list[str]:
         tiny(hidden_var=None, activation="silu", early_stopping=True),
         tiny(hidden_mean=np.array([3, 2]), reg_mean=np.float64(0.1), n_jobs=np.int64(1)),
         tiny(clip_value=None, objective="beta-nll", beta=0.25),
+        tiny(objective="student-t", df=4, n_members=2, bootstrap=True),
+        tiny(objective="natural", strategy="no-warmup"),
         search(),
         search(final="refit", scale=False, n_members=2),
         search(cv=KFold(3, shuffle=True, random_state=1)),

@@ -13,11 +13,12 @@ from typing import Any, TypeVar, cast, dataclass_transform
 
 import numpy as np
 
+from mvenet._models import student
 from mvenet._models.architecture import ACTIVATIONS, Architecture, hidden_units
 from mvenet._training import fleet
 from mvenet._training.dependence import Dependence
 from mvenet._utils.sklearn import Interval, StrOptions
-from mvenet.recipes import DEFAULT, STRATEGIES, Length, Stage, Training, stages
+from mvenet.recipes import CONVERGED, DEFAULT, STRATEGIES, Length, Stage, Training, stages
 
 C = TypeVar("C", bound=type)
 
@@ -108,15 +109,19 @@ class NetworkSettings(CommonSettings):
     strategy: str = setting(choice(*STRATEGIES), default=DEFAULT["strategy"])
     objective: str = setting(choice(*fleet.OBJECTIVES), default=DEFAULT["objective"])
     beta: float = setting(Interval(Real, 0, 1, closed="both"), default=Training.beta)
+    df: float = setting(
+        Interval(Real, student.LEAST, student.MOST, closed="both"), default=Training.df
+    )
     epochs: int | str = setting(at_least(1, 10**8), choice("auto"), default=DEFAULT["epochs"])
     warmup_epochs: int | str = setting(
-        at_least(1, 10**8), choice("auto"), default=DEFAULT["warmup_epochs"]
+        at_least(1, 10**8), choice("auto", CONVERGED), default=DEFAULT["warmup_epochs"]
     )
     batch_size: Any = setting(at_least(1, 2**31 - 1), default=DEFAULT["batch_size"])
     learning_rate: float = setting(POSITIVE, default=DEFAULT["learning_rate"])
     schedule: str = setting(choice(*fleet.SCHEDULES), default=DEFAULT["schedule"])
     clip_value: float | None = setting(POSITIVE, None, default=DEFAULT["clip_value"])
     n_members: int = setting(at_least(1), default=1)
+    bootstrap: bool = setting("boolean", default=False)
     early_stopping: bool = setting("boolean", default=False)
     validation_fraction: float = setting(Interval(Real, 0, 1, closed="neither"), default=0.1)
     n_iter_no_change: int = setting(at_least(1), default=20)
@@ -144,6 +149,12 @@ class NetworkSettings(CommonSettings):
         auto: tuple[Length, Length] | None = None,
         **settings: Any,
     ) -> tuple[Stage, ...]:
+        if self.objective == "natural" and strategy != "no-warmup":
+            raise ValueError(
+                "objective='natural' trains both networks at once, as neither is the mean by "
+                f"itself, and strategy={self.strategy!r} trains the mean first: use "
+                "strategy='no-warmup'."
+            )
         return stages(
             strategy,
             n_rows=n_rows,
@@ -161,6 +172,27 @@ class NetworkSettings(CommonSettings):
         ours = {f.name for f in dataclasses.fields(self)}
         names = (f.name for f in dataclasses.fields(kind) if f.name in ours)
         return {name: getattr(self, name) for name in names}
+
+    def _df(self) -> float | None:
+        """Degrees of freedom of what is predicted, if it is Student's t."""
+        return float(self.df) if self.objective == "student-t" else None
+
+    def _drawn(
+        self, rows: fleet.Rows, entropy: Any, dependence: Dependence | None, *key: int
+    ) -> fleet.Rows:
+        """As many of the rows, drawn with replacement (Heskes 1997), for the member of this key."""
+        if self.n_members < 2:
+            raise ValueError(
+                "bootstrap=True makes members differ by the rows that they are trained on, and "
+                "n_members=1 has nothing to differ from: use n_members=5, or bootstrap=False."
+            )
+        if dependence is not None:
+            raise ValueError(
+                "bootstrap=True draws single rows, and with groups or time rows belong together: "
+                "use bootstrap=False."
+            )
+        random = np.random.default_rng(fleet.derived_seed(entropy, *key, 0, 0))
+        return np.sort(random.choice(rows, len(rows)))
 
     def _split(
         self, rows: fleet.Rows, entropy: Any, dependence: Dependence | None

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from mvenet._models import student
 from mvenet._models.networks import Networks, join
 from mvenet._training import fleet
 from mvenet.distributions import Normal, NormalMixture
@@ -39,18 +40,26 @@ class LeftOut:
         y: Array,
         weight: Array | None,
         folds: list[tuple[fleet.Rows, fleet.Rows]],
+        df: float | None = None,
     ) -> None:
+        self.df = df
         self.rows = [test for _, test in folds]
         self.X = [np.ascontiguousarray(X[test]) for test in self.rows]
         self.y = [y[test] for test in self.rows]
         self.weight = [np.ones(len(r)) if weight is None else weight[r] for r in self.rows]
 
-    def predict(self, groups: list[Networks]) -> list[NormalMixture]:
+    def predict(self, groups: list[Networks], factor: float = 1.0) -> list[NormalMixture]:
         """Mixture of the groups' networks of each fold, on the rows that it left out."""
         return [
-            NormalMixture(*join([g[[fold]] for g in groups]).predict(X))
+            self._mixture(join([g[[fold]] for g in groups]), X, factor)
             for fold, X in enumerate(self.X)
         ]
+
+    def _mixture(self, networks: Networks, X: NDArray[Any], factor: float) -> NormalMixture:
+        means, stds = networks.predict(X)
+        if self.df is None:
+            return NormalMixture(means, factor * stds)
+        return NormalMixture(*student.spread(means, factor * stds, self.df))
 
     def score(self, groups: list[Networks], scale: bool, scoring: str) -> PairScore:
         """Scores of groups of networks, one a fold in each, after the best factor if asked."""
@@ -67,8 +76,7 @@ class LeftOut:
         for rows in self.rows:
             count[rows] += 1
         mean, std, below = (np.where(count > 0, 0.0, np.nan) for _ in range(3))
-        for rows, y, dist in zip(self.rows, self.y, self.predict(groups), strict=True):
-            scaled = NormalMixture(dist.means, factor * dist.stds)
+        for rows, y, scaled in zip(self.rows, self.y, self.predict(groups, factor), strict=True):
             mean[rows] += scaled.mean / count[rows]
             std[rows] = np.hypot(std[rows], scaled.std / np.sqrt(count[rows]))  # no overflow
             below[rows] += scaled.cdf(y) / count[rows]

@@ -86,11 +86,18 @@ class MVERegressor(NetworkRegressor):
         mean, then both on all rows; the mean, then only the variance; or both at once, which is
         what most libraries do and what fails on some data. Below 8 rows there are no folds, and
         "cross-fit" is "warmup".
-    objective : {"nll", "beta-nll", "faithful"}, default="nll"
-        Gaussian negative log-likelihood; the same weighted by the variance to the power of ``beta``
-        (Seitzer et al.); or plain residuals for the mean with the likelihood for the variance.
+    objective : {"nll", "beta-nll", "faithful", "crps", "student-t", "natural"}, default="nll"
+        What is minimised besides the penalties; the formulas are below. The Gaussian negative
+        log-likelihood; the same weighted by the variance to the power of ``beta`` (Seitzer et al.
+        2022); squared residuals for the mean, and the likelihood for the variance alone (Stirn et
+        al. 2023); the continuous ranked probability score (Gneiting et al. 2005); the likelihood of
+        Student's t with ``df`` degrees of freedom (Takahashi et al. 2018); or the Gaussian one in
+        natural parameters (Immer et al. 2023), which needs ``strategy="no-warmup"``.
     beta : float, default=0.5
         Exponent of ``objective="beta-nll"``.
+    df : float, default=5.0
+        Degrees of freedom of ``objective="student-t"``, from 3 to 1000: the fewer, the heavier the
+        tails. Fixed, not learned.
     reg_mean : float or "auto", default="auto"
         Penalty on the squared weights of the mean network, in units of standardised y. "auto" is
         0.0001 with ``strategy="cross-fit"``, of networks on pieces 0.001. With the paper's it is
@@ -108,7 +115,9 @@ class MVERegressor(NetworkRegressor):
     epochs, warmup_epochs : int or "auto", default="auto"
         Passes over the rows after and during the warm-up. "auto" thinks in gradient steps, so that
         a hundred rows are trained as thoroughly as a hundred thousand; it is shorter with
-        ``strategy="cross-fit"``, which trains five times as many networks.
+        ``strategy="cross-fit"``, which trains five times as many networks. A warm-up may also end
+        when it has "converged": when ten passes lower its loss on the training rows by less than
+        one per cent of what the ten before them left; at the latest after ``epochs``.
     batch_size : int or "auto", default="auto"
         Rows in a gradient step. "auto" is 32, but with ``strategy="cross-fit"`` 64 from 4,000 rows,
         128 from 12,000 and 256 from 40,000.
@@ -124,6 +133,10 @@ class MVERegressor(NetworkRegressor):
     n_members : int, default=1
         Networks with different random starts; their predictions are averaged as a mixture
         (a deep ensemble). With ``strategy="cross-fit"`` so many for each fold.
+    bootstrap : bool, default=False
+        Whether each member is trained on as many rows drawn with replacement (Heskes 1997,
+        https://arxiv.org/abs/cs/9701102), so that members differ by their rows and not by their
+        start only. Needs ``n_members`` of at least 2, and rows that do not belong together.
     early_stopping : bool, default=False
         Hold out rows, stop a stage when their likelihood no longer improves, and keep the best
         weights.
@@ -165,6 +178,29 @@ class MVERegressor(NetworkRegressor):
         SHA-256 of the table that it was trained on.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, only if X had names
+
+    Notes
+    -----
+    With residual r, standard deviation σ and ``z = r/σ``, of standardised y, a row's share is
+
+    ============= ================================================================================
+    objective     minimised
+    ============= ================================================================================
+    "nll"         ``log σ² + z²``
+    "beta-nll"    ``[σ^2β] (log σ² + z²)``; what is in brackets has no gradient
+    "faithful"    ``r² + log σ² + [r]²/σ²``
+    "crps"        ``2√π σ (z (2Φ(z) - 1) + 2φ(z) - 1/√π)``
+    "student-t"   ``log σ² + (ν + 1) log(1 + z²/ν)``, ν = ``df``; σ is its scale
+    "natural"     ``log σ² + z²``, where the first network's output is mean / σ², not the mean
+    ============= ================================================================================
+
+    in which the warm-up holds σ² at e. What is predicted is a normal, but with "student-t" it is
+    Student's t, as a mixture of normals of several widths: that of a normal whose precision has a
+    Gamma distribution. The history, early stopping and the search of :class:`MVERegressorCV` go by
+    the likelihood of what is predicted, whatever is minimised. Sources: Seitzer et al.,
+    https://arxiv.org/abs/2203.09168; Stirn et al., https://arxiv.org/abs/2212.09184; Gneiting et
+    al., https://doi.org/10.1175/MWR2904.1; Takahashi et al., https://arxiv.org/abs/1802.10530;
+    Immer et al., https://arxiv.org/abs/2304.07658.
 
     See Also
     --------
@@ -236,16 +272,23 @@ class MVERegressor(NetworkRegressor):
     def _request(self, table: Table, folds: Folds, entropy: Any) -> Request:
         """Ask for the members, the folds of a member side by side."""
         subsets = [self._split(train, entropy, table.dependence) for train, _ in folds]
+        n_folds = len(subsets)
+        if self.bootstrap:
+            subsets = [
+                (self._drawn(train, entropy, table.dependence, fold, member), valid)
+                for member in range(self.n_members)
+                for fold, (train, valid) in enumerate(subsets)
+            ]
         columns = table.source.shape[1]  # at least: a list of all members would take memory, too
-        fleet.check_memory(self.n_members * len(folds), self._architecture(), columns)
+        fleet.check_memory(self.n_members * n_folds, self._architecture(), columns)
         networks = [
             fleet.Network(
                 self._stages(len(subsets[fold][0]), *self._penalties(table)),
                 fleet.derived_seed(entropy, fold, member),
-                fold,
+                member * n_folds + fold if self.bootstrap else fold,
             )
             for member in range(self.n_members)
-            for fold in range(len(folds))
+            for fold in range(n_folds)
         ]
         training = self._training(self._batch_size(len(table.rows)))
         architecture = replace(self._architecture(), activation=self._usual("activation"))
@@ -303,14 +346,17 @@ class MVERegressor(NetworkRegressor):
             f"{self.reg_var_:.3g} (variance)."
         )
         self.model_ = Ensemble(
-            kept.networks, piecewise=plan.piecewise if plan.encodings[0] else None
+            kept.networks,
+            piecewise=plan.piecewise if plan.encodings[0] else None,
+            df=self._df(),
         )
         return warned
 
     def _keep(self, plan: _MemberPlan, trained: Sequence[fleet.Fleet]) -> None:
         """Set the attributes that every strategy has."""
-        stages = plan.rounds[0].requests[0].networks[0].stages
-        histories = [result.history_columns(stages) for result in trained]
+        asked = plan.rounds[0].requests[0]
+        stages = asked.networks[0].stages
+        histories = [result.history_columns(stages, asked.training) for result in trained]
         for before, history in itertools.pairwise(histories):
             history["member"] += before["member"].max(initial=-1) + 1
         self.history_ = {

@@ -67,7 +67,10 @@ class MVERegressorCV(NetworkRegressor):
         ``final="refit"``. The search itself uses one for each pair and fold.
     strategy : {"warmup", "warmup-fixed-mean", "no-warmup"}, default="warmup"
         The paper's three ways to train, as in :class:`MVERegressor`.
-    hidden_mean, hidden_var, activation, objective, beta, epochs, warmup_epochs, \
+    bootstrap : bool, default=False
+        Whether each network after the search, of ``final="refit"`` only, is trained on rows drawn
+        with replacement, as in :class:`MVERegressor`.
+    hidden_mean, hidden_var, activation, objective, beta, df, epochs, warmup_epochs, \
 batch_size, learning_rate, schedule, clip_value, early_stopping, validation_fraction, \
 n_iter_no_change, n_jobs, random_state, verbose
         As in :class:`MVERegressor`.
@@ -144,10 +147,14 @@ n_iter_no_change, n_jobs, random_state, verbose
         subsets = [self._split(part, entropy, table.dependence) for part in parts]
         pairs = self._pairs()
         settings = self._architecture(), self._training(self.batch_size)
+        drawn = self._drawn_subsets(subsets, entropy, table) if self.bootstrap else {}
+        numbers = {key: len(subsets) + i for i, key in enumerate(drawn)}
+        subsets += drawn.values()
 
         def network(pair: Pair, subset: int, member: int) -> fleet.Network:
             stages = self._stages(len(subsets[subset][0]), *pair)
-            return fleet.Network(stages, fleet.derived_seed(entropy, subset, member), subset)
+            seed = fleet.derived_seed(entropy, subset, member)
+            return fleet.Network(stages, seed, numbers.get((subset, member), subset))
 
         k, refitted = len(folds), self.n_members if self.final == "refit" else 0
         trainings = k * (len(pairs) + self._extra_members()) + refitted
@@ -166,7 +173,7 @@ n_iter_no_change, n_jobs, random_state, verbose
         pairs, k = plan.pairs, len(plan.folds)
         (searched,) = yield plan.rounds[0].requests
         source = plan.rounds[0].requests[0].table.source
-        left_out = LeftOut(source, table.y, table.weight, plan.folds)
+        left_out = LeftOut(source, table.y, table.weight, plan.folds, self._df())
         of_pairs = self._scored(searched, left_out, len(pairs))
         best = _strongest_of_the_best([pair.score for pair in of_pairs])
         kept = searched[best * k : (best + 1) * k]
@@ -197,7 +204,8 @@ n_iter_no_change, n_jobs, random_state, verbose
         self.oof_mean_, self.oof_std_, below = left_out.moments(groups, scale, n)
         self.oof_pit_ = np.column_stack([below, below])
         self.oof_fold_, self.n_splits_ = fold_numbers(plan.folds, n), k
-        self.history_ = kept.history_columns(plan.rounds[0].requests[0].networks[0].stages)
+        asked = plan.rounds[0].requests[0]
+        self.history_ = kept.history_columns(asked.networks[0].stages, asked.training)
         self.n_steps_ = steps
         networks = kept.networks if self.final == "refit" else join(groups)
         self.summary_ = (
@@ -205,10 +213,31 @@ n_iter_no_change, n_jobs, random_state, verbose
             f"{self.best_reg_mean_:.3g} (mean) and {self.best_reg_var_:.3g} (variance), chosen "
             f"from {len(pairs)} pairs."
         )
-        self.model_ = Ensemble(networks, scale)
+        self.model_ = Ensemble(networks, scale, df=self._df())
         if stopped is not None:
             raise stopped
         return warned + self._edges(pairs)
+
+    def _drawn_subsets(
+        self, subsets: list[tuple[fleet.Rows, fleet.Rows]], entropy: Any, table: Table
+    ) -> dict[tuple[int, int], tuple[fleet.Rows, fleet.Rows]]:
+        """Rows drawn for each member after the search, by the number of its part and its own."""
+        if self.final != "refit":
+            raise ValueError(
+                "bootstrap=True needs final='refit': with final='folds' the networks differ by the "
+                "rows that their folds leave out already."
+            )
+        members = {
+            part: range(part < len(subsets) - 1, self.n_members) for part in range(len(subsets))
+        }
+        return {
+            (part, member): (
+                self._drawn(subsets[part][0], entropy, table.dependence, part, member),
+                subsets[part][1],
+            )
+            for part, numbers in members.items()
+            for member in numbers
+        }
 
     def _leaves_rows_out(self) -> bool:
         return True

@@ -21,13 +21,15 @@ class Architecture:
 
     ``hidden_var=()`` is a log-variance linear in the inputs, ``hidden_var=None`` a constant; the
     same for the mean. A standardised input z enters as z / sqrt(1 + (z / ``input_bound``)²), which
-    never leaves ±``input_bound``; infinity leaves it as it is.
+    never leaves ±``input_bound``; infinity leaves it as it is. ``natural`` says that the first
+    network's output is the mean divided by the variance, a natural parameter of a normal.
     """
 
     hidden_mean: tuple[int, ...] | None = (40, 20)
     hidden_var: tuple[int, ...] | None = (40, 20)
     activation: str = "elu"
     input_bound: float = math.inf
+    natural: bool = False
 
     def check(self) -> None:
         """Raise an error if it describes no networks that the engine knows."""
@@ -41,6 +43,7 @@ class Architecture:
         require(known, "the activation is none that mvenet knows")
         bound = self.input_bound
         require(isinstance(bound, float) and bound > 0, "input_bound is not positive")
+        require(type(self.natural) is bool, "natural is neither true nor false")
 
     def sizes(self, n_inputs: int) -> tuple[list[int], list[int]]:
         """Layer sizes of both networks, inputs first, the single output last."""

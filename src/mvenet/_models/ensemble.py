@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mvenet._models import student
 from mvenet._models.checks import check_fields, check_number, check_part, require
 from mvenet._models.networks import Networks
 from mvenet._models.piecewise import Piecewise
@@ -29,11 +30,15 @@ class Ensemble:
         Factor on all standard deviations.
     piecewise : Piecewise or None
         How they read the columns; None as they are.
+    df : float or None
+        Degrees of freedom of networks that were trained on the likelihood of Student's t, whose
+        scale they predict; None of all others, which predict a normal.
     """
 
     networks: Networks
     scale: float = 1.0
     piecewise: Piecewise | None = None
+    df: float | None = None
 
     @property
     def log(self) -> bool:
@@ -42,20 +47,27 @@ class Ensemble:
 
     def __len__(self) -> int:
         """Components of the mixture."""
-        return len(self.networks)
+        return len(self.networks) * (1 if self.df is None else len(student.widths(self.df)[0]))
 
     def moments(
         self, X: NDArray[Any], *, std: bool = True, threads: int = 1
     ) -> tuple[Array, Array | None]:
         """Mean and, if wanted, standard deviation of each row, of shape (n,), in units of y."""
+        factor = self.scale * (1.0 if self.df is None else student.relative_std(self.df))
         return self.networks.moments(
-            X, std=std, factor=self.scale, threads=threads, piecewise=self.piecewise
+            X, std=std, factor=factor, threads=threads, piecewise=self.piecewise
         )
 
     def distribution(self, X: NDArray[Any], threads: int = 1) -> Normal | NormalMixture:
-        """Predictive distribution of each row: a component for each network."""
+        """Predictive distribution of each row: a component for each network.
+
+        Of Student's t several of different widths, :mod:`mvenet._models.student`.
+        """
         means, stds = self.networks.predict(X, threads, piecewise=self.piecewise)
-        return normal_or_mixture(means, np.maximum(self.scale * stds, _TINY))
+        if self.df is None:
+            return normal_or_mixture(means, np.maximum(self.scale * stds, _TINY))
+        means, stds, weights = student.spread(means, self.scale * stds, self.df)
+        return NormalMixture(means, np.maximum(stds, _TINY), weights)
 
     def check(self, n_columns: int) -> None:
         """Raise an error if it cannot be a model of so many columns that training has made."""
@@ -69,3 +81,6 @@ class Ensemble:
         require(same, "the networks are of another number of columns")
         check_number(self.scale, "scale")
         require(self.scale > 0, "the scale is not positive")
+        if self.df is not None:
+            check_number(self.df, "df", student.LEAST)
+            require(self.df <= student.MOST, "there are too many degrees of freedom")

@@ -151,6 +151,7 @@ class Networks:
             var_sizes=var_sizes,
             activation=self.architecture.activation,
             input_bound=self.architecture.input_bound,
+            natural=self.architecture.natural,
             threads=threads,
             steps=encoding,
             last=last,

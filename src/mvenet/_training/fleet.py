@@ -58,7 +58,8 @@ class Fleet:
     diverged : ndarray of shape (K,), bool
         Networks that met a NaN or an infinity; their parameters mean nothing.
     history : list of K lists, an ndarray of shape (epochs, 2) for each stage
-        Training and validation loss, log σ² + r²/σ² in standardised units.
+        Training and validation loss, log σ² + r²/σ² in standardised units; of Student's t
+        log σ² + (df + 1) log(1 + r²/(df σ²)).
     jobs : list of K lists of int
         The stages of each network, as numbers of what the engine trained.
     job_steps : ndarray of int
@@ -82,13 +83,15 @@ class Fleet:
         history, jobs = ([whole[i] for i in chosen] for whole in (self.history, self.jobs))
         return Fleet(self.networks[part], self.diverged[part], history, jobs, self.job_steps)
 
-    def history_columns(self, stages: Sequence[Stage]) -> dict[str, NDArray[Any]]:
+    def history_columns(
+        self, stages: Sequence[Stage], training: Training
+    ) -> dict[str, NDArray[Any]]:
         """History as columns, in negative log-likelihood a row and units of y."""
         columns: dict[str, list[NDArray[Any]]] = {
             name: [] for name in ("member", "stage", "epoch", "nll", "validation_nll")
         }
         for member, pieces in enumerate(self.history):
-            constant = 0.5 * math.log(2 * math.pi) + math.log(self.networks.y_scale[member])
+            constant = log_constant(training) + math.log(self.networks.y_scale[member])
             for stage, losses in zip(stages, pieces, strict=True):
                 n = len(losses)
                 columns["member"].append(np.full(n, member))
@@ -137,6 +140,7 @@ def train(
     Fleet
     """
     jobs, chains = _share(networks)
+    architecture = dataclasses.replace(architecture, natural=training.objective == "natural")
     clip = math.inf if training.clip_value is None else training.clip_value
     mean_sizes, var_sizes = architecture.sizes(X.shape[1])
     check_memory(
@@ -177,6 +181,14 @@ def train(
         jobs=chains,
         job_steps=result["steps"],
     )
+
+
+def log_constant(training: Training) -> float:
+    """Half a recorded loss and this are a negative log-likelihood in standardised units."""
+    if training.objective != "student-t":
+        return 0.5 * math.log(2 * math.pi)
+    df = training.df
+    return math.lgamma(df / 2) - math.lgamma((df + 1) / 2) + 0.5 * math.log(df * math.pi)
 
 
 def _pieces(jobs: Sequence[_Job], result: dict[str, NDArray[Any]]) -> list[NDArray[np.float32]]:

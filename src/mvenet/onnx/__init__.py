@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mvenet import __version__
+from mvenet._models import student
 from mvenet._models.composite import Composite
 from mvenet._models.ensemble import Ensemble
 from mvenet._models.joint import JointModel
@@ -206,18 +207,33 @@ def _(model: Ensemble, graph: Graph, levels: Array) -> None:
         x = encoded_columns(graph, model.piecewise, x)
     z = standardised(graph, networks, x)
     mean, variance = network_means(graph, networks, z), network_variances(graph, networks, z)
+    if networks.architecture.natural:
+        mean = graph("Mul", mean, variance)
     origin, unit = networks.y_mean[0], networks.y_scale.max()
     parts = (networks.y_scale / unit, (networks.y_mean - origin) / unit)
     scale, offset = (each(part[:, None]) for part in parts)
     means = graph("Add", graph("Mul", mean, scale), offset)
     centre = graph.average(means)
     distance = graph("Sub", means, centre)
-    aleatoric = graph("Mul", variance, (model.scale * scale) ** 2)
+    widths = [(1.0, 1.0)] if model.df is None else list(zip(*student.widths(model.df), strict=True))
+    relative = 1.0 if model.df is None else student.relative_std(model.df)
+    aleatoric = graph("Mul", variance, (relative * model.scale * scale) ** 2)
     total = graph.average(graph("Add", aleatoric, graph("Mul", distance, distance)))
     if len(levels):
-        rows = [graph("Transpose", part, perm=[1, 0]) for part in (means, aleatoric)]
-        block = Block(rows[0], rows[1], np.full((1, 1), 1 / len(networks)))
-        found = graph("Mul", mixture_quantiles(graph, [block], levels), unit)
+        rows = graph("Transpose", means, perm=[1, 0])
+        blocks = [
+            Block(
+                rows,
+                graph(
+                    "Transpose",
+                    graph("Mul", variance, (multiple * model.scale * scale) ** 2),
+                    perm=[1, 0],
+                ),
+                np.full((1, 1), weight / len(networks)),
+            )
+            for multiple, weight in widths
+        ]
+        found = graph("Mul", mixture_quantiles(graph, blocks, levels), unit)
         graph("Add", found, origin, output="quantiles")
     graph("Add", graph("Mul", centre, unit), origin, output="mean")
     graph("Max", graph("Mul", graph("Sqrt", total), unit), SMALLEST_STD, output="std")

@@ -83,7 +83,9 @@ def _can_be_embedded(estimator: Any, calibrated: bool, n_columns: int) -> bool:
         known = not any(isinstance(mean, STOOD_IN_FOR) for mean in model.means)
         known &= not any(isinstance(sampler, SAMPLERS_STOOD_IN_FOR) for sampler in samplers)
         return countable and known and not (calibrated and model.atoms is not None)
-    return isinstance(model, Ensemble) and not calibrated
+    if not isinstance(model, Ensemble) or calibrated:
+        return False
+    return model.df is None and not model.networks.architecture.natural
 
 
 @singledispatch
