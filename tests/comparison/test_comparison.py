@@ -59,6 +59,9 @@ def test_it_is_a_loop_over_outer_folds_and_arms(outcome):
             row = table.loc[(fold, name)]
             assert row.loglik == pytest.approx(stats.norm(mean, std).logpdf(Y[test]).mean())
             assert row.rmse == pytest.approx(np.sqrt(np.mean((Y[test] - mean) ** 2)))
+            assert row.crps == pytest.approx(arm.predict_dist(X[test]).crps(Y[test]).mean())
+            assert row.coverage == np.mean(np.abs(Y[test] - mean) <= stats.norm.ppf(0.95) * std)
+            assert row.inner_score == arm.best_score_
             assert (row.reg_mean, row.reg_var) == (arm.best_reg_mean_, arm.best_reg_var_)
             assert row.reg_mean == row.reg_var or row.regularization == "separate"
 
@@ -66,7 +69,8 @@ def test_it_is_a_loop_over_outer_folds_and_arms(outcome):
 def test_the_frame_has_the_columns_of_the_published_results(outcome):
     frame = outcome.to_frame()
     assert list(frame) == [
-        "fold", "arm", "strategy", "regularization", "loglik", "rmse", "reg_mean", "reg_var",
+        "fold", "arm", "strategy", "regularization", "loglik", "rmse", "crps", "coverage",
+        "reg_mean", "reg_var", "inner_score",
     ]  # fmt: skip
     assert len(frame) == 3 * 6
     assert set(frame["strategy"]) == {"no-warmup", "warmup", "warmup-fixed-mean"}

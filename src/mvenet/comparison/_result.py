@@ -29,9 +29,11 @@ class Comparison:
     Attributes
     ----------
     results : dict of ndarray
-        A row for each fold and arm: ``fold``, ``arm``, ``strategy``, ``regularization``, ``loglik``
-        and ``rmse`` (on the rows left out, in units of y), and the chosen ``reg_mean``,
-        ``reg_var``. An arm whose networks all diverged has ``loglik`` -inf and ``rmse`` inf.
+        A row for each fold and arm: ``fold``, ``arm``, ``strategy``, ``regularization``;
+        ``loglik``, ``rmse``, ``crps`` and ``coverage`` (share within the central 90 % interval), on
+        the rows left out and in units of y; the chosen ``reg_mean``, ``reg_var``, and the
+        ``inner_score`` that they were chosen by. An arm whose networks all diverged has ``loglik``
+        -inf, ``rmse`` and ``crps`` inf.
     steps : int
         Gradient steps done, those that arms share counted once.
     seconds : float

@@ -25,6 +25,8 @@ from mvenet.comparison._experiment import Arms, Experiment, make_experiment
 from mvenet.comparison._result import Comparison
 from mvenet.comparison._store import Store
 
+SCORES = ("loglik", "rmse", "crps", "coverage", "reg_mean", "reg_var", "inner_score")
+
 
 def compare_strategies(
     X: ArrayLike,
@@ -176,20 +178,28 @@ def _run_fold(
 
 def _scores(arm: TrainedRegressor, X: NDArray[Any], y: NDArray[np.float64]) -> dict[str, float]:
     if not arm.__sklearn_is_fitted__():  # all its networks diverged
-        return {"loglik": -math.inf, "rmse": math.inf, "reg_mean": math.nan, "reg_var": math.nan}
+        return (
+            dict.fromkeys(SCORES, math.nan)
+            | {"loglik": -math.inf}
+            | dict.fromkeys(("rmse", "crps"), math.inf)
+        )
     dist = arm.predict_dist(X)
-    scores = {"loglik": -metrics.nll(y, dist), "rmse": metrics.rmse(y, dist)}
+    scores = {
+        "loglik": -metrics.nll(y, dist),
+        "rmse": metrics.rmse(y, dist),
+        "crps": metrics.crps(y, dist),
+        "coverage": float(metrics.coverage(y, dist)),
+    }
     for name in ("reg_mean", "reg_var"):  # chosen, given, or different in every candidate
         scores[name] = getattr(arm, f"best_{name}_", getattr(arm, f"{name}_", math.nan))
+    scores["inner_score"] = getattr(arm, "best_score_", math.nan)
     return scores
 
 
 def _comparison(experiment: Experiment, done: Mapping[int, Any]) -> Comparison:
     columns: dict[str, list[Any]] = {
-        name: []
-        for name in
-        ("fold", "arm", "strategy", "regularization", "loglik", "rmse", "reg_mean", "reg_var")
-    }  # fmt: skip
+        name: [] for name in ("fold", "arm", "strategy", "regularization", *SCORES)
+    }
     for fold, (name, arm) in itertools.product(
         range(len(experiment.folds)), experiment.arms.items()
     ):
@@ -201,7 +211,7 @@ def _comparison(experiment: Experiment, done: Mapping[int, Any]) -> Comparison:
             **done[fold]["arms"][name],
         }
         for column, values in columns.items():
-            values.append(row[column])
+            values.append(row.get(column, math.nan))  # a store may be older than a score
     return Comparison(
         {name: np.array(values) for name, values in columns.items()},
         steps=sum(result["steps"] for result in done.values()),
