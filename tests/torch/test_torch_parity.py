@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+
 import numpy as np
 import pytest
 import reference as ref
@@ -18,9 +21,11 @@ from mvenet._training import fleet
 from mvenet.torch import (
     Adam,
     BetaNLL,
+    CRPSLoss,
     FaithfulNLL,
     GaussianNLL,
     Schedule,
+    StudentTNLL,
     from_engine,
     param_groups,
     to_engine,
@@ -28,8 +33,20 @@ from mvenet.torch import (
 from mvenet.torch._convert import to_module, to_parameters
 
 torch.set_num_threads(1)
-LOSSES = {"nll": GaussianNLL(), "beta-nll": BetaNLL(0.5), "faithful": FaithfulNLL()}
+LOSSES = {
+    "nll": GaussianNLL(),
+    "beta-nll": BetaNLL(0.5),
+    "faithful": FaithfulNLL(),
+    "crps": CRPSLoss(),
+    "student-t": StudentTNLL(5.0),
+    "natural": GaussianNLL(),  # of a network whose outputs are natural parameters
+}
 STRATEGIES = ("no-warmup", "warmup", "warmup-fixed-mean")
+BOTH = [
+    (strategy, objective)
+    for strategy, objective in itertools.product(STRATEGIES, LOSSES)
+    if strategy == "no-warmup" or objective != "natural"
+]
 N, SEED = 40, 7
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 3))
@@ -50,16 +67,17 @@ def engine(architecture, strategy, objective, epochs, batch_size=8, clip=5.0, sc
     return trained.networks.parameters[0]
 
 
-def start(architecture):
+def start(architecture, objective="nll"):
     """The engine's start as a torch module, for standardised rows."""
     net = ref.Net(3, architecture.hidden_mean, architecture.hidden_var, architecture.activation)
     unit = np.zeros((1, 3)), np.ones((1, 3)), np.zeros(1), np.ones(1)
+    architecture = dataclasses.replace(architecture, natural=objective == "natural")
     return to_module(Networks(architecture, ref.initial(net, SEED)[None], *unit))
 
 
 def ours(architecture, strategy, objective, epochs, batch_size=8, clip=5.0, schedule="constant"):
     """The same with PyTorch; parameters after every step."""
-    net, loss, trace = start(architecture), LOSSES[objective], []
+    net, loss, trace = start(architecture, objective), LOSSES[objective], []
     Xs, ys, _ = ref.standardise(X, Y, W)
     x, y, w = (torch.as_tensor(a) for a in (Xs, ys, ref.unit_mean(W, N)))
     optimizer = Adam(param_groups(net, 0.01, 0.1), lr=0.01)
@@ -83,8 +101,7 @@ def ours(architecture, strategy, objective, epochs, batch_size=8, clip=5.0, sche
     return trace
 
 
-@pytest.mark.parametrize("objective", LOSSES)
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(("strategy", "objective"), BOTH)
 def test_every_step_is_the_engines(strategy, objective):
     """Whole batches: an epoch is a step, so the engine can be asked after each of them."""
     architecture = Architecture((6, 4), (5,), "elu")
@@ -94,8 +111,7 @@ def test_every_step_is_the_engines(strategy, objective):
         np.testing.assert_allclose(last, expected, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("objective", LOSSES)
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(("strategy", "objective"), BOTH)
 def test_fifty_steps_of_small_batches(strategy, objective):
     architecture = Architecture((6, 4), (5,), "elu")
     for clip, schedule in ((5.0, "constant"), (0.05, "cosine")):

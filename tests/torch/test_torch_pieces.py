@@ -14,16 +14,20 @@ pytest.importorskip(
 import torch
 from torch import nn
 
+from mvenet.distributions import Normal
 from mvenet.torch import (
     Adam,
     BetaNLL,
     ConcreteDropout,
+    CRPSLoss,
     FaithfulNLL,
     GaussianNLL,
     MCDropout,
     MeanVarianceNet,
     NaturalNLL,
+    QualityDrivenLoss,
     Schedule,
+    StudentTNLL,
     natural_to_mean,
     param_groups,
     regularisation,
@@ -131,7 +135,13 @@ def test_bad_networks_are_told():
 
 # --- losses --------------------------------------------------------------------------------------
 
-LOSSES = {"nll": GaussianNLL(), "beta-nll": BetaNLL(0.7), "faithful": FaithfulNLL()}
+LOSSES = {
+    "nll": GaussianNLL(),
+    "beta-nll": BetaNLL(0.7),
+    "faithful": FaithfulNLL(),
+    "crps": CRPSLoss(),
+    "student-t": StudentTNLL(5.0),
+}
 
 
 def outputs(n=50, seed=0):
@@ -161,6 +171,54 @@ def test_gradients_are_the_engines(name):
     d_mean, d_s = ref.row_derivatives(*arrays, name, 0.7, "joint")
     np.testing.assert_allclose(mean.grad, d_mean, rtol=1e-10)
     np.testing.assert_allclose(s.grad, d_s, rtol=1e-10, atol=1e-14)
+
+
+def test_students_t_is_pytorchs_without_its_constant():
+    mean, s, y, _ = outputs()
+    loss = StudentTNLL(df=3.5, reduction="none")((mean, s), y)
+    logpdf = torch.distributions.StudentT(3.5, mean, (s / 2).exp()).log_prob(y)
+    constant = torch.distributions.StudentT(3.5).log_prob(torch.tensor(0.0, dtype=y.dtype))
+    torch.testing.assert_close(loss, 2 * (constant - logpdf))
+
+
+def test_crps_is_the_distributions():
+    mean, s, y, _ = outputs()
+    loss = CRPSLoss("none")((mean, s), y)
+    scores = Normal(mean.numpy(), (s / 2).exp().numpy()).crps(y.numpy())
+    np.testing.assert_allclose(loss, 2 * math.sqrt(math.pi) * scores, rtol=1e-9)
+
+
+def test_quality_driven_intervals_by_hand():
+    rng = np.random.default_rng(0)
+    mean, half, y = rng.normal(size=200), rng.uniform(0.5, 1.5, 200), rng.normal(size=200)
+    output = torch.tensor(mean), torch.tensor(2 * np.log(half))
+    held = np.abs(y - mean) <= half
+    width = (2 * half[held]).mean()
+    loss = QualityDrivenLoss(0.9, softness=3.0, sharpness=1e9)(output, torch.tensor(y)).item()
+    assert loss == pytest.approx(width + 3 * 200 / 0.09 * (0.9 - held.mean()) ** 2)
+    enough = QualityDrivenLoss(0.1)(output, torch.tensor(y)).item()
+    assert enough == pytest.approx(width)
+    with pytest.raises(ValueError, match="takes no weights"):
+        QualityDrivenLoss()(output, torch.tensor(y), torch.arange(200))
+    with pytest.raises(ValueError, match="coverage=95"):
+        QualityDrivenLoss(95)
+
+
+def test_quality_driven_intervals_learn_to_hold_nine_in_ten():
+    rng = np.random.default_rng(1)
+    x = torch.tensor(rng.uniform(-1, 1, (400, 1)))
+    y = 0.3 * torch.tensor(rng.normal(size=400)) + 0.5
+    net = MeanVarianceNet(nn.Linear(1, 1).double(), None)
+    loss, optimizer = QualityDrivenLoss(sharpness=50.0), torch.optim.Adam(net.parameters(), lr=0.03)
+    for _ in range(600):
+        optimizer.zero_grad()
+        loss(net(x), y).backward()
+        optimizer.step()
+    with torch.no_grad():
+        mean, s = net(x)
+        half = (s / 2).exp()
+    assert 0.86 < ((y - mean).abs() <= half).double().mean() < 0.96
+    assert 0.4 < half.mean() < 0.62  # 1.645 times 0.3
 
 
 def test_natural_parameters_are_the_same_likelihood():

@@ -97,13 +97,21 @@ def test_it_learns_mean_and_noise():
 
 
 @pytest.mark.parametrize("strategy", ["no-warmup", "warmup", "warmup-fixed-mean"])
-@pytest.mark.parametrize("objective", ["nll", "beta-nll", "faithful"])
+@pytest.mark.parametrize("objective", ["nll", "beta-nll", "faithful", "crps", "student-t"])
 def test_strategies_and_objectives(strategy, objective):
     model = TorchMVERegressor(net, strategy=strategy, objective=objective, **QUICK).fit(X, Y)
     assert metrics.nll(Y, model.predict_dist(X)) < 2.4  # one normal for all rows has 2.1
     stages = list(dict.fromkeys(model.history_["stage"]))
     second = {"no-warmup": [], "warmup": ["joint"], "warmup-fixed-mean": ["variance"]}[strategy]
     assert stages == (["warmup", *second] if second else ["joint"])
+    assert model.history_["nll"][-1] == pytest.approx(
+        metrics.nll(Y, model.predict_dist(X)), abs=0.1
+    )
+
+
+def test_natural_parameters_need_a_network_that_has_them():
+    with pytest.raises(ValueError, match=r"objective='natural'.*natural=True"):
+        TorchMVERegressor(net, objective="natural", strategy="no-warmup", **QUICK).fit(X, Y)
 
 
 def test_history_is_the_likelihood_in_units_of_y():

@@ -18,7 +18,16 @@ except ImportError as error:
 
 from mvenet.torch._convert import from_engine, to_engine
 from mvenet.torch._dropout import ConcreteDropout, MCDropout, regularisation, sampling
-from mvenet.torch._losses import BetaNLL, FaithfulNLL, GaussianNLL, NaturalNLL, natural_to_mean
+from mvenet.torch._losses import (
+    BetaNLL,
+    CRPSLoss,
+    FaithfulNLL,
+    GaussianNLL,
+    NaturalNLL,
+    QualityDrivenLoss,
+    StudentTNLL,
+    natural_to_mean,
+)
 from mvenet.torch._net import MeanVarianceNet
 from mvenet.torch._optim import Adam, param_groups
 from mvenet.torch._persistence import load
@@ -28,13 +37,16 @@ from mvenet.torch._schedule import Schedule, mean_squared_residual
 __all__ = [
     "Adam",
     "BetaNLL",
+    "CRPSLoss",
     "ConcreteDropout",
     "FaithfulNLL",
     "GaussianNLL",
     "MCDropout",
     "MeanVarianceNet",
     "NaturalNLL",
+    "QualityDrivenLoss",
     "Schedule",
+    "StudentTNLL",
     "TorchMVERegressor",
     "from_engine",
     "load",

@@ -77,7 +77,7 @@ def to_module(
         _perceptron(sizes, architecture, scaling, dtype)
         for sizes in architecture.sizes(networks.x_mean.shape[1])
     ]
-    net = MeanVarianceNet(perceptrons[0], perceptrons[1], start=None)
+    net = MeanVarianceNet(perceptrons[0], perceptrons[1], natural=architecture.natural, start=None)
     with torch.no_grad():
         for target, values in zip(_ordered(net), _cut(net, parameters), strict=True):
             target.copy_(values.view_as(target))
@@ -119,7 +119,8 @@ def from_engine(model: Any, **settings: Any) -> TorchMVERegressor:
     ----------
     model : MVERegressor or MVERegressorCV, fitted by one of the paper's strategies
     **settings
-        Parameters of :class:`TorchMVERegressor` for further training, such as ``epochs``.
+        Parameters of :class:`TorchMVERegressor` for further training, such as ``epochs``. The
+        objective is by default that of the model if it is "student-t" or "natural".
 
     Returns
     -------
@@ -147,6 +148,10 @@ def from_engine(model: Any, **settings: Any) -> TorchMVERegressor:
             "MVERegressor fitted with strategy='warmup', or another of the paper's."
         )
     networks = ensemble.networks
+    if ensemble.df is not None:
+        settings = {"objective": "student-t", "df": ensemble.df} | settings
+    if networks.architecture.natural:
+        settings = {"objective": "natural", "strategy": "no-warmup"} | settings
     nets = [to_module(networks, k).eval() for k in range(len(networks))]
     torch_model = TorchMVERegressor(nets[0], warm_start=True, **settings)
     torch_model.networks_ = nets

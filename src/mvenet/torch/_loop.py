@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mvenet.torch._data import Rows, loader
 from mvenet.torch._dropout import is_stochastic, regularisation, sampling
-from mvenet.torch._losses import GaussianNLL
+from mvenet.torch._losses import GaussianNLL, StudentTNLL
 from mvenet.torch._net import MeanVarianceNet
 from mvenet.torch._optim import Adam, param_groups
 from mvenet.torch._schedule import Schedule
@@ -92,15 +92,17 @@ class Loop(skorch.NeuralNet):
     def get_loss(self, y_pred: Any, y_true: Any, X: Any = None, training: bool = False) -> Tensor:
         """Loss of a batch; what the objective holds constant stays out of the record."""
         target, weight = (part.to(self.device) for part in y_true)
+        # Recorded is the likelihood of what is predicted, a normal or Student's t.
+        recorded = self.criterion_ if isinstance(self.criterion_, StudentTNLL) else self.normal
         if not training:
-            return self.nll(y_pred, target, weight)
+            return recorded(y_pred, target, weight)
         loss = self.criterion_(y_pred, target, weight)
         with torch.no_grad():
-            plain = type(self.criterion_) is GaussianNLL
-            self.recorded = loss.detach() if plain else self.nll(y_pred, target, weight)
+            same = type(self.criterion_) is type(recorded)
+            self.recorded = loss.detach() if same else recorded(y_pred, target, weight)
         return loss + regularisation(self.module_) if self.regularised else loss
 
-    nll = staticmethod(GaussianNLL())
+    normal = staticmethod(GaussianNLL())
 
 
 class Stages(Callback):

@@ -6,6 +6,7 @@ log-likelihood: the scale in which the paper's penalties are meant.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 
 import torch
@@ -97,6 +98,122 @@ class FaithfulNLL(GaussianNLL):
     def rows(self, mean: Tensor, log_variance: Tensor, target: Tensor) -> Tensor:
         """Loss of each row."""
         return (target - mean).square() + super().rows(mean.detach(), log_variance, target)
+
+
+class CRPSLoss(_RowLoss):
+    """Continuous ranked probability score of a normal, times 2√π (Gneiting et al. 2005).
+
+    ``σ (z (2Φ(z) - 1) + 2φ(z) - 1/√π)`` with ``z = r/σ`` (https://doi.org/10.1175/MWR2904.1,
+    equation 5). A row far away costs in proportion to its distance, not to its square. The factor
+    gives the mean the curvature that it has under the likelihood where σ is 1, so that penalties
+    mean the same.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}, default="mean"
+
+    Examples
+    --------
+    >>> import torch
+    >>> from mvenet.torch import CRPSLoss
+    >>> output = torch.zeros(2), torch.zeros(2)
+    >>> CRPSLoss("none")(output, torch.tensor([0.0, 3.0]))
+    tensor([0.8284, 8.6386])
+    """
+
+    def rows(self, mean: Tensor, log_variance: Tensor, target: Tensor) -> Tensor:
+        """Loss of each row."""
+        std = (0.5 * log_variance).exp()
+        z = (target - mean) / std
+        bell = (-0.5 * z.square()).exp()
+        sign = torch.erf(z / math.sqrt(2.0))
+        return std * (2 * math.sqrt(math.pi) * z * sign + 2 * math.sqrt(2.0) * bell - 2)
+
+
+class StudentTNLL(_RowLoss):
+    """Likelihood of Student's t, ``log σ² + (ν + 1) log(1 + r²/(νσ²))`` (Takahashi et al. 2018).
+
+    σ is its scale, not its standard deviation, which is ``σ √(ν/(ν - 2))``. It is what remains of a
+    normal whose precision has a Gamma distribution of shape ν/2 and mean 1/σ²
+    (https://arxiv.org/abs/1802.10530).
+
+    Parameters
+    ----------
+    df : float, default=5.0
+        Degrees of freedom ν, fixed; the more, the closer to a normal.
+    reduction : {"mean", "sum", "none"}, default="mean"
+
+    Examples
+    --------
+    >>> import torch
+    >>> from mvenet.torch import StudentTNLL
+    >>> output = torch.zeros(2), torch.zeros(2)
+    >>> StudentTNLL(df=3.0, reduction="none")(output, torch.tensor([0.0, 3.0]))
+    tensor([0.0000, 5.5452])
+    """
+
+    def __init__(self, df: float = 5.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.df = df
+
+    def rows(self, mean: Tensor, log_variance: Tensor, target: Tensor) -> Tensor:
+        """Loss of each row; ``log_variance`` is the logarithm of the squared scale."""
+        square = (target - mean).square() * (-log_variance).exp()
+        return log_variance + (self.df + 1) * torch.log1p(square / self.df)
+
+
+class QualityDrivenLoss(nn.Module):
+    """Narrow intervals that hold enough rows of the batch (Pearce et al. 2018, equation 15).
+
+    The interval of a row is ``mean ± σ``. With ``c`` the share of the n rows within theirs, the
+    loss is ``Σ 2σ [row within] / Σ [row within] + softness · n / (α (1 - α)) · max(0, 1 - α - c)²``
+    for ``α = 1 - coverage`` (https://arxiv.org/abs/1802.07167). In the second term a sigmoid of
+    ``sharpness`` times the distance to either end stands for [row within], which has no gradient.
+
+    It gives two ends and no density: use them as an interval, not as a standard deviation. Batches
+    should have a hundred rows or more, as ``c`` is that of the batch.
+
+    Parameters
+    ----------
+    coverage : float, default=0.9
+    softness : float, default=15.0
+        The weight of the coverage, λ in the paper.
+    sharpness : float, default=160.0
+        Of the sigmoid, s in the paper.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from mvenet.torch import QualityDrivenLoss
+    >>> output = torch.zeros(4), torch.zeros(4)  # from -1 to 1
+    >>> target = torch.tensor([0.0, 0.5, -0.5, 3.0])
+    >>> QualityDrivenLoss(coverage=0.75)(output, target)  # wide enough: the width alone
+    tensor(2.)
+    """
+
+    def __init__(
+        self, coverage: float = 0.9, softness: float = 15.0, sharpness: float = 160.0
+    ) -> None:
+        super().__init__()
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage={coverage} must lie between 0 and 1: write 0.9 for 90 %.")
+        self.coverage, self.softness, self.sharpness = coverage, softness, sharpness
+
+    def forward(self, output: Output, target: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Loss of a batch; weights are refused, as a share of rows has none."""
+        if weight is not None and not bool((weight == weight[0]).all()):
+            raise ValueError("QualityDrivenLoss counts rows, and takes no weights: leave them out.")
+        mean, log_variance = output
+        half = (0.5 * log_variance).exp()
+        inside = half - (target - mean).abs()
+        held = (inside >= 0).to(half.dtype)
+        width = (2 * half * held).sum() / held.sum().clamp(min=1)
+        below = self.sharpness * (target - mean + half)
+        above = self.sharpness * (mean + half - target)
+        share = (torch.sigmoid(below) * torch.sigmoid(above)).mean()
+        missing = (self.coverage - share).clamp(min=0)
+        factor = self.softness * len(target) / (self.coverage * (1 - self.coverage))
+        return width + factor * missing.square()
 
 
 class NaturalNLL(_RowLoss):

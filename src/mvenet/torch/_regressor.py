@@ -33,17 +33,18 @@ from mvenet._estimators.parameters import (
     setting,
     with_settings,
 )
+from mvenet._models import student
 from mvenet._models.predictor import PredictsDistribution
-from mvenet._training.fleet import DivergedError, derived_seed, seed_entropy
+from mvenet._training.fleet import DivergedError, derived_seed, log_constant, seed_entropy
 from mvenet._utils.sklearn import Interval
-from mvenet.distributions import Distribution
+from mvenet.distributions import Distribution, NormalMixture
 from mvenet.distributions._normal import normal_or_mixture
 from mvenet.torch import _data
 from mvenet.torch._checkpoint import Checkpoint
 from mvenet.torch._files import state_of
 from mvenet.torch._identity import identity
 from mvenet.torch._loop import Loop, Record, outputs
-from mvenet.torch._losses import BetaNLL, FaithfulNLL, GaussianNLL
+from mvenet.torch._losses import BetaNLL, CRPSLoss, FaithfulNLL, GaussianNLL, StudentTNLL
 from mvenet.torch._net import MeanVarianceNet
 from mvenet.torch._schedule import SCHEDULES
 from mvenet.torch._training import (
@@ -56,10 +57,13 @@ from mvenet.torch._training import (
 SMALLEST_STD = float(np.finfo(np.float64).tiny)
 
 
-OBJECTIVES: dict[str, Callable[[float], nn.Module]] = {
+OBJECTIVES: dict[str, Callable[[Any], nn.Module]] = {
     "nll": lambda _: GaussianNLL(),
-    "beta-nll": BetaNLL,
+    "beta-nll": lambda model: BetaNLL(model.beta),
     "faithful": lambda _: FaithfulNLL(),
+    "crps": lambda _: CRPSLoss(),
+    "student-t": lambda model: StudentTNLL(model.df),
+    "natural": lambda _: GaussianNLL(),  # of a network whose outputs are natural parameters
 }
 
 
@@ -74,8 +78,10 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
         ensemble is made anew, with ``random_state`` as PyTorch's seed.
     strategy : {"warmup", "warmup-fixed-mean", "no-warmup"}, default="warmup"
         As of :class:`mvenet.MVERegressor`, as are all parameters up to ``n_iter_no_change``.
-    objective : {"nll", "beta-nll", "faithful"}, default="nll"
+    objective : {"nll", "beta-nll", "faithful", "crps", "student-t", "natural"}, default="nll"
+        "natural" needs a ``MeanVarianceNet(..., natural=True)`` and no warm-up.
     beta : float, default=0.5
+    df : float, default=5.0
     reg_mean : float, default=1e-4
         Penalty on the squared weights of the mean, in units of standardised y.
     reg_var : float or "auto", default="auto"
@@ -150,6 +156,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
     strategy: str = setting(choice(*recipes.STRATEGIES), default="warmup")
     objective: str = setting(choice(*OBJECTIVES), default="nll")
     beta: float = setting(Interval(Real, 0, 1, closed="both"), default=0.5)
+    df: float = setting(Interval(Real, student.LEAST, student.MOST, closed="both"), default=5.0)
     reg_mean: float = setting(PENALTY, default=1e-4)
     reg_var: float | str = setting(PENALTY, choice("auto"), default="auto")
     epochs: int | str = setting(at_least(1, 10**8), choice("auto"), default="auto")
@@ -210,6 +217,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
                 units = np.tile(parts[0].units(), (len(nets), 1))
             else:
                 nets, units = before
+            self._check_natural(nets[0])
             if checkpoint is not None:
                 checkpoint.begin(identity(nets[0], rows))
             self.reg_mean_, self.reg_var_ = self._penalties(nets[0])
@@ -248,10 +256,18 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
                 records.append(record)
         return records
 
+    def _check_natural(self, net: MeanVarianceNet) -> None:
+        """Refuse natural parameters of a network that does not have them."""
+        if self.objective == "natural" and not net.natural:
+            raise ValueError(
+                "objective='natural' needs a module whose first output is mean / variance: make it "
+                "by MeanVarianceNet(..., natural=True)."
+            )
+
     def _loop(self, net: MeanVarianceNet, device: str) -> Loop:
         loop = Loop(
             net,
-            OBJECTIVES[self.objective](self.beta),
+            OBJECTIVES[self.objective](self),
             penalties=(self.reg_mean_, self.reg_var_),
             autocast=self.mixed_precision,
             num_workers=self.num_workers,
@@ -314,7 +330,8 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
             message = f"{lost} of {len(records)} members diverged and were left out: {remedy}."
             warnings.warn(ConvergenceWarning(message), stacklevel=3)
         self.y_mean_, self.y_scale_ = units[kept].T
-        self.history_ = _history([records[k]["epochs"] for k in kept], self.y_scale_)
+        constant = log_constant(recipes.Training(self.objective, df=self.df))
+        self.history_ = _history([records[k]["epochs"] for k in kept], self.y_scale_, constant)
         self.networks_ = [nets[k] for k in kept]
 
     def _open_checkpoint(self, rows: _data.Rows, entropy: Any, warm: bool) -> Checkpoint | None:
@@ -361,6 +378,9 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
                 for mean, std in outputs(loop, part, self.n_samples, 1_000_003 * number):
                     means.append(self.y_mean_[number] + self.y_scale_[number] * mean)
                     stds.append(getattr(self, "scale_", 1.0) * self.y_scale_[number] * std)
+        if self.objective == "student-t":
+            spread = student.spread(np.array(means), np.array(stds), float(self.df))
+            return NormalMixture(spread[0], np.maximum(spread[1], SMALLEST_STD), spread[2])
         stds = [np.maximum(std, SMALLEST_STD) for std in stds]
         return normal_or_mixture(means, stds)
 
@@ -377,18 +397,20 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
         _persistence.save(self, path)
 
 
-def _history(members: list[Any], scale: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-    """Columns in negative log-likelihood a row and units of y, from losses log σ² + r²/σ²."""
+def _history(
+    members: list[Any], scale: NDArray[np.float64], constant: float
+) -> dict[str, NDArray[Any]]:
+    """Columns in negative log-likelihood a row and units of y, from twice that but a constant."""
     columns: dict[str, list[Any]] = {
         name: [] for name in ("member", "stage", "epoch", "nll", "validation_nll")
     }
     for number, epochs in enumerate(members):
-        constant = 0.5 * math.log(2 * math.pi) + math.log(scale[number])
+        added = constant + math.log(scale[number])
         counts: dict[str, int] = {}
         for stage, trained, validated in epochs:
             counts[stage] = counts.get(stage, 0) + 1
             validated = math.nan if validated is None else validated
-            row = (number, stage, counts[stage], trained / 2 + constant, validated / 2 + constant)
+            row = (number, stage, counts[stage], trained / 2 + added, validated / 2 + added)
             for column, value in zip(columns.values(), row, strict=True):
                 column.append(value)
     return {name: np.array(values) for name, values in columns.items()}
