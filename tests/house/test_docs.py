@@ -17,6 +17,7 @@ import mvenet
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BESIDE = [ROOT / f"{name}.md" for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY")]
 NAMES = [page.name for page in PAGES]
 REFERENCE = runpy.run_path(str(ROOT / "tools" / "site" / "reference.py"))
 OF_THEIR_OWN = ("cluster.md",)  # a process: as a cluster needs
@@ -62,6 +63,15 @@ def test_links_lead_somewhere(page):
     there = [(page.parent / t).resolve() for t in targets if not t.startswith("http")]
     missing = [path for path in there if not path.exists() and path not in made]
     assert not missing
+
+
+@pytest.mark.parametrize("page", [*PAGES, *BESIDE], ids=lambda page: page.name)
+def test_lines_are_wrapped(page):
+    """All but tables, code and what a script writes between two comments."""
+    text = re.sub(r"<!-- (league|settings) -->.*?<!-- end", "", page.read_text(), flags=re.S)
+    text = re.sub(r"```.*?```", "", text, flags=re.S)
+    long = [line for line in text.splitlines() if len(line) > 120 and not line.startswith("|")]
+    assert not long
 
 
 def anchors(page):
