@@ -18,6 +18,7 @@ rng = np.random.default_rng(0)
 
 
 def patients(n):
+    """Doses, and the shares that respond."""
     dose = rng.uniform(-3, 3, n)
     return dose, np.clip(100 / (1 + np.exp(-2 * dose)) + 12 * rng.standard_normal(n), 0, 100)
 
