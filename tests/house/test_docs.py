@@ -137,7 +137,15 @@ def test_the_check_of_a_site_complains(tmp_path):
     (tmp_path / "b.html").write_text(
         '<a href="a.html#gone">a</a><a href="c.html">c</a><img src="d.png">'
         '<script src="https://elsewhere.example/x.js"></script>'
+        "<p>First:\n2. second</p><p>one\n<pre>\n- code</pre></p>"
     )
-    words = ("without alternative", "no such anchor", "c.html leads", "d.png leads", "elsewhere")
+    words = (
+        "without alternative",
+        "no such anchor",
+        "c.html leads",
+        "d.png leads",
+        "elsewhere",
+        "2. sec",
+    )
     told = " ".join(check(tmp_path))
-    assert all(word in told for word in words) and len(check(tmp_path)) == 6  # with #there of a
+    assert all(word in told for word in words) and len(check(tmp_path)) == 7  # with #there of a

@@ -1,11 +1,13 @@
 """Check a built site as a visitor meets it: python tools/site/check.py FOLDER.
 
 Every link and anchor within it leads somewhere, every picture is there and has an alternative text,
-nothing is loaded from elsewhere, and all of it is small enough to send around.
+nothing is loaded from elsewhere, no list has become a paragraph (what belongs to an item must be
+indented by four), and all of it is small enough to send around.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -22,6 +24,9 @@ NOT_LOADED = {
     "alternate",
 }
 
+# An item of a list within a paragraph: Markdown that was taken for text.
+LOST = re.compile(r"<p>(?:(?!</p>|<pre).)*?\n\s*((?:\d+\.|[-*|]) [^\n]{1,40})", re.S)
+
 
 class Page(HTMLParser):
     """What one page links to, loads and can be jumped to."""
@@ -33,7 +38,9 @@ class Page(HTMLParser):
         self.loaded: list[str] = []
         self.anchors: set[str] = set()
         self.without_text: list[str] = []
-        self.feed(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        self.lost: list[str] = LOST.findall(text)
+        self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note one tag."""
@@ -55,6 +62,7 @@ def complaints(folder: Path) -> list[str]:
     for path, page in pages.items():
         where = path.relative_to(folder)
         found += [f"{where}: picture {src} without alternative text" for src in page.without_text]
+        found += [f"{where}: '{item}' is no item of a list" for item in page.lost]
         for target in page.loaded:
             if urlsplit(target).netloc:
                 found.append(f"{where}: loads {target} from elsewhere")
