@@ -171,6 +171,21 @@ class OutOfFold:
         """Rows of an independent unit: of a group on average; one if there are no groups."""
         return len(self.rows) / independent(self.table.dependence, self.rows)
 
+    @cached_property
+    def caution(self) -> float:
+        """How much wider a distribution must be because few groups tell how much groups differ.
+
+        Their spread is known from so many groups, and so is the middle that they differ from: the
+        interval of a new one is that of Student's t. One without groups: of rows there are many.
+        """
+        from scipy.special import ndtri, stdtrit
+
+        groups = independent(self.table.dependence, self.rows)
+        if groups == len(self.rows) or groups < 2:
+            return 1.0
+        heavier = stdtrit(groups - 1, 0.95) / ndtri(0.95)
+        return float(heavier * np.sqrt(1.0 + 1.0 / groups))
+
     def average(self, values: Sequence[Array]) -> Array:
         """From the values of each fold's rows to one for each row; zero for rows never left out."""
         total = np.zeros(len(self.count))

@@ -78,7 +78,8 @@ def train(plan: SearchPlan, held_out: OutOfFold, candidates: Sequence[Candidate]
     networks = [join([some[s].networks for s in good]) for some in each]
     factors = {noise: gain.factor(len(good)) for noise, gain in gains.items()}
     factor = float(np.average(list(factors.values()), weights=weights))
-    return Refit(dict(zip(kinds, networks, strict=True)), factors, factor, steps)
+    wider = {noise: own * held_out.caution for noise, own in factors.items()}
+    return Refit(dict(zip(kinds, networks, strict=True)), wider, factor, steps)
 
 
 @dataclass(frozen=True)
