@@ -110,7 +110,8 @@ fuzz: $(STAMP)
 	$(BIN)/python tests/fuzz/fuzz_input.py --count $(COUNT)
 
 # A manylinux wheel for each Python here (one for 3.12 and later) and the sdist, tried in empty environments.
-PYTHONS ?= $(foreach v,3.11 3.12 3.13 3.14,$(shell command -v python$(v)))
+# Those that run: a name on the PATH may be a shim of pyenv without a version behind it.
+PYTHONS ?= $(foreach v,3.11 3.12 3.13 3.14,$(shell python$(v) -c "import sys; print(sys.executable)" 2>/dev/null))
 wheel:
 	$(PYTHON) tools/wheels.py $(PYTHONS)
 
