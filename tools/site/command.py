@@ -10,7 +10,11 @@ from mvenet.cli._commands import app
 
 def page() -> str:
     """Markdown with the help of every command."""
-    lines = ["# The command `mvenet`", "", "What `mvenet COMMAND --help` says.", ""]
+    intro = (
+        "What `mvenet COMMAND --help` says. The "
+        "[tutorial](../start/tutorial.md#on-the-command-line) shows the commands at work."
+    )
+    lines = ["# The command `mvenet`", "", intro, ""]
     for name in sorted(app.commands):
         shown = CliRunner().invoke(app, [name, "--help"], terminal_width=88, env={"COLUMNS": "88"})
         lines += [f"## `mvenet {name}`", "", "```text", shown.output.rstrip(), "```", ""]

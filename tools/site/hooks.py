@@ -42,6 +42,7 @@ WHERE = {site: repository for repository, site in OUTSIDE.items()}
 LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]+)(#[^)]*)?\)")
 FENCED = re.compile(r"(^ *```.*?^ *```[^\n]*$|^#.*?$|^    .*?$)", re.DOTALL | re.MULTILINE)
 SPAN = re.compile(r"(?<![\[`])`([^`\n]+)`(?![\]`])")
+SPOKEN = ("start/", "guides/", "understand/", "gallery/", "compare/")  # where names are used
 NAME = re.compile(r"(?:mvenet\.)?((?:[a-z]+\.)?[A-Za-z]\w*)(?:\(.*\))?")
 
 
@@ -113,7 +114,7 @@ def mentions(texts: dict[str, str]) -> dict[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = {}
     for site, text in texts.items():
         title = re.search(r"^# (.+)$", text, re.MULTILINE)
-        if title is None or not site.startswith(("start/", "guides/", "understand/", "gallery/")):
+        if title is None or not site.startswith(SPOKEN):
             continue
         for path in dict.fromkeys(_names(text)):
             found.setdefault(path, []).append((title[1].replace("`", ""), f"../{site}"))
@@ -124,7 +125,8 @@ def _names(text: str) -> list[str]:
     spans = SPAN.findall(FENCED.sub("", text))
     imported = re.findall(r"from (mvenet[\w.]*) import ([\w, ]+)", text)
     named = [f"{m}.{n.strip()}" for m, names in imported for n in names.split(",")]
-    return [p for p in (_path_of(each) for each in (*spans, *named)) if p]
+    called = re.findall(r"\b([a-z]+\.\w+)\(", text)
+    return [p for p in (_path_of(each) for each in (*spans, *named, *called)) if p]
 
 
 def _path_of(span: str) -> str | None:
