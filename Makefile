@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 ENGINE := $(wildcard engine/*) CMakeLists.txt pyproject.toml $(wildcard src/mvenet/*/__init__.py)
 
 .PHONY: demo test docs release-check test-torch test-slow lint format bench bench-search bench-predict bench-command league league-peers scaling default paper-figures paper-tables \
-    paper-theory paper-explain fuzz wheel test-versions sanitize sanitize-threads cross emulate clean
+    paper-theory paper-explain paper-relatives fuzz wheel test-versions sanitize sanitize-threads cross emulate clean
 
 demo: $(STAMP)
 	$(BIN)/mvenet demo
@@ -99,6 +99,12 @@ paper-explain: $(STAMP)
 	$(BIN)/python paper/run.py protein --epochs 50 --runs paper/runs/50-epochs --results paper/results/50-epochs
 	$(BIN)/python paper/explain.py --write
 	$(BIN)/python paper/readings.py --write
+
+# Every other way to train a mean-variance network, on the same folds: hours, stopped and gone on with like the tables.
+paper-relatives: $(STAMP)
+	$(BIN)/python paper/relatives_sine.py
+	$(BIN)/python paper/relatives.py $(DATASETS)
+	$(BIN)/python paper/relatives_tables.py --write
 
 paper-theory: $(STAMP)
 	$(BIN)/python paper/theory.py

@@ -29,6 +29,7 @@ OUTSIDE = {
     "benchmarks/README.md": "develop/benchmarks.md",
     "benchmarks/league/former/README.md": "compare/former-league.md",
     "paper/README.md": "understand/paper.md",
+    "paper/relatives.md": "understand/relatives.md",
     "examples": "gallery/index.md",
     "examples/own_network": "gallery/index.md",
 }

@@ -1,0 +1,100 @@
+"""The paper's sine, learned by each of its relatives: who learns it, from how many of eight starts.
+
+    python paper/relatives_sine.py [--quick] [--output FOLDER] [--jobs N]
+
+No penalties, the network and the lengths of figures.py. Writes one picture of small multiples and
+a CSV with a row for each method and start. Ten minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import style
+from figures import FOLDER, LEARNED, QUICK, SINE, Plan
+from matplotlib.axes import Axes
+from measure import Fit, Truth, group, learned, table, train, typical
+
+from mvenet import datasets
+
+OBJECTIVES = ("nll", "beta-nll", "faithful", "crps", "student-t")
+RESULTS = Path(__file__).parent / "results" / "relatives"
+
+
+def settings(plan: Plan) -> dict[str, dict[str, Any]]:
+    """Parameters of each method, by the name that the picture gives it."""
+    usual = {**SINE, "epochs": plan.sine_epochs, "warmup_epochs": plan.sine_epochs}
+    usual |= {"reg_mean": 0.0, "reg_var": 0.0}
+    cold, warm = ({**usual, "strategy": name} for name in ("no-warmup", "warmup"))
+    named = {f"{name}": {**cold, "objective": name} for name in (*OBJECTIVES, "natural")}
+    named |= {f"{name}, warm-up": {**warm, "objective": name} for name in OBJECTIVES}
+    fixed = {**usual, "strategy": "warmup-fixed-mean"}
+    return named | {
+        "nll, warm-up until converged": {**warm, "warmup_epochs": "converged"},
+        "nll, mean fixed after warm-up": fixed,
+        "nll, each stopped by itself": {**fixed, "early_stopping": True},
+    }
+
+
+def draw(panel: Axes, name: str, fits: Sequence[Fit], truth: Truth) -> None:
+    """The median start, and how many of all learned the mean."""
+    shown = typical(fits)
+    low, high = (np.clip(shown.mean + k * shown.std, -2, 2) for k in (-1, 1))
+    panel.fill_between(truth.x, low, high, color=style.ORANGE, alpha=0.5, linewidth=0)
+    panel.plot(truth.x, truth.mean, "--", color="black", linewidth=0.6)
+    panel.plot(truth.x, shown.mean, color=style.BLUE, linewidth=1.1)
+    panel.set_ylim(-0.75, 0.75)
+    count = learned(fits, LEARNED)
+    style.title(panel, f"{name}: {count} of {len(fits)}")
+    if 2 * count < len(fits):
+        panel.title.set_color(style.RED)
+
+
+def picture(groups: Mapping[str, Sequence[Fit]], truth: Truth, folder: Path) -> Path:
+    """Small multiples, a panel a method."""
+    columns = 3
+    rows = -(-len(groups) // columns)
+    figure, axes = style.panels(rows, columns, (11.0, 1.45 * rows + 0.5), sharex=True, sharey=True)
+    for panel in axes.flat[len(groups) :]:
+        panel.set_visible(False)
+    for panel, (name, fits) in zip(axes.flat, groups.items(), strict=False):
+        draw(panel, name, fits, truth)
+    figure.suptitle(
+        "Mean (blue) ± one standard deviation (orange) of the median start; truth dashed; "
+        f"starts whose mean has an RMSE below {LEARNED}",
+        fontsize=10,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    return style.save(figure, folder, "relatives_sine")
+
+
+def main() -> None:
+    """Train, draw and write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a few epochs, to see that it runs")
+    parser.add_argument("--output", type=Path, default=FOLDER, help="where the picture goes")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the CSV goes")
+    parser.add_argument("--jobs", type=int, default=-1, help="threads")
+    given = parser.parse_args()
+    plan = QUICK if given.quick else Plan()
+    x = np.linspace(0, 10, 2001)
+    truth = Truth(x, 0.4 * np.sin(2 * np.pi * x), np.full(len(x), 0.01))
+
+    def sample(seed: int) -> datasets.Sample:
+        return datasets.sine(plan.n_rows, random_state=seed)
+
+    groups = group(train(sample, truth, settings(plan), plan.seeds, given.jobs))
+    rows = [fit.row("sine") for fits in groups.values() for fit in fits]
+    given.results.mkdir(parents=True, exist_ok=True)
+    kept = pd.DataFrame(rows).drop(columns=["figure", "reg_mean", "reg_var"])
+    kept.to_csv(given.results / "sine.csv", index=False)
+    print(f"{table(groups, LEARNED)}\n{picture(groups, truth, given.output)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""paper/relatives.py and its tables: what is compared, what is chosen, and how it is tested."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "paper"))
+
+import relatives
+import relatives_tables
+
+from mvenet import datasets
+from mvenet.datasets import Dataset
+
+
+def test_every_arm_is_named_by_its_method_strategy_and_penalties():
+    arms = {name: arm for make in relatives.GROUPS.values() for name, arm in make(300).items()}
+    methods = {name.split(", ")[0] for name in arms}
+    assert len(methods) >= 12
+    for name, arm in arms.items():
+        _, strategy, selection, *_ = name.split(", ", 3)
+        assert arm.strategy == strategy
+        assert getattr(arm, "selection", "fixed") == selection
+    assert arms["crps, warmup, equal"].objective == "crps"
+    assert arms["bootstrap, warmup, separate"].bootstrap
+    assert arms["fixed-mean, warmup-fixed-mean, equal"].warmup_epochs > 200
+
+
+def folds(arm, loglik, inner=0.0, variant=""):
+    method, strategy, selection = arm
+    row = {"dataset": "yacht", "method": method, "strategy": strategy, "variant": variant}
+    row |= {"regularization": selection, "inner_score": inner, "coverage": 0.9}
+    return pd.DataFrame(
+        [row | {"fold": k, "loglik": v, "crps": -v, "rmse": -v} for k, v in enumerate(loglik)]
+    )
+
+
+def test_of_variants_the_inner_folds_choose():
+    arm = ("hidden-var", "warmup", "equal")
+    wide, narrow = folds(arm, [9.0, 9.0], 0.1, "(40, 20)"), folds(arm, [1.0, 1.0], 0.2, "()")
+    narrow.loc[1, "inner_score"] = 0.0
+    chosen = relatives.chosen(pd.concat([wide, narrow]))
+    assert list(chosen["variant"]) == ["()", "(40, 20)"]
+    assert list(chosen["loglik"]) == [1.0, 9.0]
+
+
+def test_holm_by_hand():
+    found = relatives_tables.holm([0.01, 0.04, 0.03, 0.005])
+    assert found == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert relatives_tables.holm([0.6, 0.5]) == [1.0, 1.0]
+
+
+def test_arms_are_tested_against_the_papers_advice_and_ranked():
+    rng = np.random.default_rng(0)
+    advice = rng.normal(size=10)
+    worse = advice - 1 + 0.1 * rng.normal(size=10)
+    same = advice + rng.normal(size=10)
+    rows = pd.concat(
+        [
+            folds(relatives_tables.ADVICE, advice),
+            folds(("crps", "warmup", "equal"), worse),
+            folds(("natural", "no-warmup", "equal"), same),
+            folds(("nll", "warmup", "equal"), advice[:4]),  # not finished: it takes no part
+        ]
+    )
+    p = relatives_tables.p_values(relatives_tables.pivot(rows, "loglik"))
+    one, other = stats.ttest_rel(worse, advice).pvalue, stats.ttest_rel(same, advice).pvalue
+    assert p["crps", "warmup", "equal"] == pytest.approx(2 * one)
+    assert p["natural", "no-warmup", "equal"] == pytest.approx(max(other, 2 * one))
+    table = "\n".join(relatives_tables.scores(rows))
+    assert table.count("▼") == 3 and "▲" not in table
+    assert "| nll | warmup | equal" not in table
+    ranked = relatives_tables.ranking(rows)
+    assert len(ranked) == 2 + 3 and ranked[-1].startswith("| crps |")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_run_goes_on_and_writes_a_row_for_each_fold(tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    small = Dataset(X, X[:, 0] + rng.normal(size=40), ("a", "b"), "y", "yacht")
+    monkeypatch.setattr(datasets, "load", lambda _: small)
+    monkeypatch.setattr(relatives, "n_folds", lambda _: 2)
+    quick = {"epochs": 2, "warmup_epochs": 2, "reg_mean": [0.1], "reg_var": [0.1, 1.0]}
+    arms = relatives.searches("nll", ("warmup",), **quick | {"reg_mean": [0.1, 1.0]})
+    monkeypatch.setattr(relatives, "GROUPS", {"nll": lambda _: arms})
+    given = ["relatives.py", "yacht", "--runs", str(tmp_path / "runs"), "--results", str(tmp_path)]
+    for extra in ([], ["--export"], []):
+        monkeypatch.setattr(sys, "argv", given + extra)
+        relatives.main()
+    rows = pd.read_csv(tmp_path / "yacht.csv")
+    assert len(rows) == 2 * 2
+    assert set(rows["regularization"]) == {"equal", "separate"}
+    assert np.isfinite(rows[["loglik", "crps", "rmse", "coverage", "inner_score"]]).all(axis=None)
+    monkeypatch.setattr(sys, "argv", ["relatives.py", "iris"])
+    with pytest.raises(SystemExit):
+        relatives.main()
+    assert "unknown data set 'iris'" in capsys.readouterr().err
