@@ -60,7 +60,7 @@ class Ran(types.SimpleNamespace):
     def told(self):
         """The one line of an error."""
         assert self.code not in (0, None), self
-        assert self.out == "", self
+        assert re.fullmatch(r"(Reading [^\n]+\.\n)?", self.out), self
         assert re.fullmatch(r"Error: [^\n]+\n", self.err), self
         return self.err
 

@@ -59,10 +59,11 @@ def compare(
     quiet: bool,
 ) -> None:
     """Compare mvenet with scikit-learn's, LightGBM's and CatBoost's usual models on a table."""
+    silent = quiet or as_json
+    printing.say_reading(data.name, silent)
     from mvenet import table
     from mvenet._columns.cells import split_target, without
 
-    silent = quiet or as_json
     with progress_bar(f"reading {data.name}", silent) as bar:
         frame = table.read(data, header_rows=header_rows, sheet=sheet, progress=bar)
     frame = without(frame, drop, [target])
@@ -123,11 +124,12 @@ def strategies(
     quiet: bool,
 ) -> None:
     """Compare the paper's three training strategies, with equal and with separate penalties."""
+    silent = quiet or as_json
+    printing.say_reading(data.name, silent)
     from mvenet import recipes, table
     from mvenet._columns.cells import split_target
     from mvenet._training import distributed
 
-    silent = quiet or as_json
     with progress_bar(f"reading {data.name}", silent) as bar:
         frame = table.read(data, header_rows=header_rows, sheet=sheet, progress=bar)
     X, y, _ = split_target(frame, target)

@@ -125,10 +125,6 @@ def fit(
     quiet: bool,
 ) -> None:
     """Fit a model to a table, check it on rows held out, and save it."""
-    from mvenet import persistence, table
-    from mvenet._columns.cells import split_targets, without
-    from mvenet._training import distributed
-
     if holdout != holdout:  # which click finds in every range
         raise click.BadParameter("it must be from 0 to 0.9", param_hint="'--holdout'")
     check_units(unit, target)
@@ -138,6 +134,11 @@ def fit(
     check_places([output, report], [data])
     check_packages(skops="persist", **({} if report is None else FOR_REPORTS))
     silent = quiet or as_json
+    printing.say_reading(data.name, silent)
+    from mvenet import persistence, table
+    from mvenet._columns.cells import split_targets, without
+    from mvenet._training import distributed
+
     with progress_bar(f"reading {data.name}", silent) as bar:
         frame = table.read(data, header_rows=header_rows, sheet=sheet, progress=bar)
     frame = without(frame, drop, target)

@@ -97,6 +97,13 @@ def progress_bar(doing: str, silent: bool) -> Iterator[Callable[[float], None] |
         yield lambda share: bar.update(task, total=1.0, completed=share)
 
 
+def say_reading(source: str, silent: bool) -> None:
+    """Say at once that something happens, where no bar does: imports take a second or more."""
+    if not silent and not verbosity(silent):
+        say(f"Reading {source}.")
+        sys.stdout.flush()
+
+
 def stdout_bytes() -> BinaryIO:
     """Standard output for a table: UTF-8, whatever the terminal's letters are."""
     sys.stdout.flush()
