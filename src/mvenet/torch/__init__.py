@@ -33,6 +33,7 @@ from mvenet.torch._optim import Adam, param_groups
 from mvenet.torch._persistence import load
 from mvenet.torch._regressor import TorchMVERegressor
 from mvenet.torch._schedule import Schedule, mean_squared_residual
+from mvenet.torch._skafte import FarVarianceNet, LocalityBatches
 
 __all__ = [
     "Adam",
@@ -40,7 +41,9 @@ __all__ = [
     "CRPSLoss",
     "ConcreteDropout",
     "FaithfulNLL",
+    "FarVarianceNet",
     "GaussianNLL",
+    "LocalityBatches",
     "MCDropout",
     "MeanVarianceNet",
     "NaturalNLL",

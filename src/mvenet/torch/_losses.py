@@ -118,7 +118,7 @@ class CRPSLoss(_RowLoss):
     >>> from mvenet.torch import CRPSLoss
     >>> output = torch.zeros(2), torch.zeros(2)
     >>> CRPSLoss("none")(output, torch.tensor([0.0, 3.0]))
-    tensor([0.8284, 8.6386])
+    tensor([0.8284, 8.6374])
     """
 
     def rows(self, mean: Tensor, log_variance: Tensor, target: Tensor) -> Tensor:
