@@ -42,7 +42,18 @@ class DistributionRegressor(Predictor, Shown, RegressorMixin, BaseEstimator):
             return X.numbers
         if self._takes_frames():
             return frames.encoded(self, X)
-        return self._without_gaps(checked(self, X, reset=False))
+        table: Any = X if self._taken_as_it_is(X) else checked(self, X, reset=False)
+        return self._without_gaps(table)
+
+    def _taken_as_it_is(self, X: Any) -> bool:
+        """Whether X is an array that scikit-learn's checks would return as it is.
+
+        They take a quarter of the time of a single row.
+        """
+        named = hasattr(self, "feature_names_in_")
+        if type(X) is not np.ndarray or X.ndim != 2 or not len(X) or named:
+            return False
+        return X.dtype in (np.float64, np.float32) and X.shape[1] == self.n_features_in_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
