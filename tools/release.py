@@ -86,7 +86,14 @@ def after(folder: Path) -> list[str]:
                 f"{path.name} ships {name}, whose licence must go with it" for name in libraries
             ]
             found += [f"{path.name} puts {name} outside of the package" for name in others]
+            found += [f"{path.name}: {name} has no licence beside it" for name in unlicensed(names)]
     return [*found, *twine(built)]
+
+
+def unlicensed(names: list[str]) -> list[str]:
+    """Tables of others without a page of the same name that says whose they are."""
+    tables = [name for name in names if name.endswith((".csv", ".parquet"))]
+    return [name for name in tables if f"{name.rpartition('.')[0]}.md" not in names]
 
 
 def contents(path: Path) -> list[str]:

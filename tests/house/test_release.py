@@ -28,6 +28,13 @@ def test_metadata():
     assert RELEASE["metadata"]() == []
 
 
+def test_a_table_that_is_shipped_has_its_licence_beside_it():
+    shipped = ["mvenet/cli/cars.csv", "mvenet/cli/cars.md", "mvenet/__init__.py"]
+    assert all((ROOT / "src" / name).exists() for name in shipped)
+    assert RELEASE["unlicensed"](shipped) == []
+    assert RELEASE["unlicensed"](["mvenet/a.csv", "mvenet/b.md"]) == ["mvenet/a.csv"]
+
+
 def test_deprecated_names_the_line_of_the_caller():
     def public():
         deprecated("old=1", "new=1", removed_in="9.0")
