@@ -100,8 +100,8 @@ def networks(**changes):
     given = {
         "x": X, "parameters": np.zeros((1, 2)), "x_mean": one, "x_scale": one + 1,
         "y_mean": one[0, :1], "y_scale": one[0, :1] + 1, "mean_sizes": [0, 1], "var_sizes": [0, 1],
-        "activation": "elu", "input_bound": np.inf, "threads": 1, "deviations": True,
-        "mixture": False, "factor": 1.0, "steps": None, "last": None,
+        "activation": "elu", "input_bound": np.inf, "natural": False, "threads": 1,
+        "deviations": True, "mixture": False, "factor": 1.0, "steps": None, "last": None,
     }  # fmt: skip
     return given | changes
 
@@ -118,12 +118,12 @@ def process(**changes):
 def training(epochs=1, **changes):
     job = _engine.Job(
         mode="joint", subset=0, parent=-1, seed=0, epochs=epochs, learning_rate=0.01,
-        schedule="cosine", reg_mean=0.0, reg_var=0.0, init_var_bias=False, patience=0,
+        schedule="cosine", reg_mean=0.0, reg_var=0.0, init_var_bias=False, patience=0, window=0,
     )  # fmt: skip
     given = {
         "x": X, "y": X[:, 0].copy(), "weight": None, "jobs": [job],
         "subsets": [(np.arange(5), np.arange(0))], "mean_sizes": [2, 1], "var_sizes": [2, 1],
-        "activation": "elu", "input_bound": np.inf, "objective": "nll", "beta": 0.5,
+        "activation": "elu", "input_bound": np.inf, "objective": "nll", "beta": 0.5, "df": 5.0,
         "batch_size": 2, "clip_value": 5.0, "precise": False, "threads": 1,
         "record_history": True, "progress": None,
     }  # fmt: skip
