@@ -49,10 +49,7 @@ def draw(panel: Axes, name: str, fits: Sequence[Fit], truth: Truth) -> None:
     panel.plot(truth.x, truth.mean, "--", color="black", linewidth=0.6)
     panel.plot(truth.x, shown.mean, color=style.BLUE, linewidth=1.1)
     panel.set_ylim(-0.75, 0.75)
-    count = learned(fits, LEARNED)
-    style.title(panel, f"{name}: {count} of {len(fits)}")
-    if 2 * count < len(fits):
-        panel.title.set_color(style.RED)
+    style.title(panel, f"{name}: {learned(fits, LEARNED)} of {len(fits)}")
 
 
 def picture(groups: Mapping[str, Sequence[Fit]], truth: Truth, folder: Path) -> Path:
