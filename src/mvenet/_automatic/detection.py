@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata, wilcoxon
+from sklearn import config_context
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.tree import ExtraTreeRegressor
 
@@ -269,11 +270,13 @@ def _significant(difference: Array) -> bool:
 def _errors(X: Array, y: Array, folds: Sequence[tuple[Rows, Rows]], seed: int) -> Array:
     """Absolute errors of a few trees, of rows left out; of the ranks of y, as shares."""
     ranks, total = rankdata(y) / len(y), np.zeros(len(y))
-    X = np.clip(X, -1e30, 1e30).astype(np.float32)
-    for train, test in folds:
-        for tree in range(TESTED_TREES):
-            fitted = ExtraTreeRegressor(min_samples_leaf=2, random_state=(seed + tree) % 2**32)
-            total[test] += fitted.fit(X[train], ranks[train]).predict(X[test])
+    X = np.clip(X, -1e30, 1e30).astype(np.float32, "C")
+    with config_context(skip_parameter_validation=True):
+        for train, test in folds:
+            for tree in range(TESTED_TREES):
+                fitted = ExtraTreeRegressor(min_samples_leaf=2, random_state=(seed + tree) % 2**32)
+                fitted.fit(X[train], ranks[train], check_input=False)
+                total[test] += fitted.predict(X[test], check_input=False)
     return np.asarray(np.abs(ranks - total / TESTED_TREES))
 
 
