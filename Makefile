@@ -12,9 +12,9 @@ ENGINE := $(wildcard engine/*) CMakeLists.txt pyproject.toml $(wildcard src/mven
 demo: $(STAMP)
 	$(BIN)/mvenet demo
 
-# A process for each core, one thread each: the tests are many and small.
+# A process for each core, one thread each: the tests are many and small. A file stays in one: its tests share models.
 test: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile
 
 # The site, in build/site: open index.html there, or put the folder on any web server. Examples whose code and library
 # are as they were are not run again; make docs GALLERY=kept runs none that was run before.

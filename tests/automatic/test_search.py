@@ -188,6 +188,7 @@ def of_means(model):
     return [m.networks for m in means if isinstance(m, NetworkMean)]
 
 
+@pytest.mark.slow
 def test_it_looks_further_only_where_that_pays():
     rng = np.random.default_rng(3)
     x = rng.uniform(-2, 2, (120, 2))

@@ -86,6 +86,7 @@ def whole(tmp_path_factory):
 # --- killed and resumed --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_it_ends_with_the_same_table(whole, tmp_path):
     """Alternately once another fold is there, and at any moment, in the middle of imports too."""
     chance = random.Random(1)
@@ -325,6 +326,7 @@ def test_a_store_can_be_opened_once_in_a_process(tmp_path, monkeypatch):
         pass
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_end_with_one_table(whole, tmp_path):
     processes = [start(tmp_path) for _ in range(2)]
     outs = [p.communicate(timeout=900)[0] for p in processes]

@@ -683,6 +683,7 @@ def test_a_variance_that_is_even_in_x_is_found():
 # --- the paper's example -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_sine_needs_its_warm_up():
     """Figure 1 of the paper: without a warm-up the mean is lost to an ever larger variance."""
     rng = np.random.default_rng(0)

@@ -408,6 +408,7 @@ def add_many(path: Path, start: int) -> None:
     records.add(path, ["a"], ({"a": start + k} for k in range(50)))
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_do_not_write_over_each_other(tmp_path):
     path = tmp_path / "results.csv"
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:

@@ -255,6 +255,7 @@ def test_a_cell_may_be_a_book(file, quote):
     assert read(file).to_dict(as_series=False) == {"town": [book, "Bonn"], "y": ["1", "2"]}
 
 
+@pytest.mark.slow
 def test_ten_thousand_columns(file):
     rng = np.random.default_rng(0)
     names = [f"column {i}" for i in range(10_000)]

@@ -136,6 +136,7 @@ def test_what_cannot_be_compared_is_said(quick, frame, more, told):
         workflow.compare_models(frame, "y", **more)
 
 
+@pytest.mark.slow
 def test_of_groups_there_are_no_more_folds_than_groups(quick):
     frame = rows().with_columns(who=pl.col("who") % 4)
     assert workflow.compare_models(frame, "y", folds=9, group="who").scores["crps"].shape[1] == 4
