@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import re
 import runpy
+import tomllib
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from processes import python, script
 from shorter import short_trainings
 
 import mvenet
+from mvenet.cli._options import FOR_REPORTS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -49,6 +51,15 @@ def test_code_runs(page, tmp_path, monkeypatch):
     assert out.strip()
     if page.name == "README.md":  # also of short trainings: rows left out see to that
         assert float(re.search(r"coverage\s+([\d.]+)", out)[1]) > 0.75
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/start/install.md"])
+def test_what_the_first_command_installs_is_enough_for_the_second(page):
+    """``mvenet fit --report`` checks for these before it reads anything."""
+    extras = re.search(r'pip install "\.\[([\w,]+)\]"', (ROOT / page).read_text())[1].split(",")
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    installed = {re.match(r"[\w-]+", need)[0] for extra in extras for need in known[extra]}
+    assert installed >= {"click", "rich", "polars", "skops", *FOR_REPORTS}
 
 
 def test_the_readme_has_an_example():
