@@ -44,8 +44,8 @@ from mvenet._models.networks import Networks
 from mvenet._models.noise import Noise
 from mvenet._models.piecewise import Piecewise
 from mvenet._models.seen import Range
-from mvenet._models.sums import average, variance
 from mvenet._models.unknown import apart_from, averaged, check_donors, completed
+from mvenet._utils.sums import average, variance
 from mvenet.distributions import LogNormalMixture, NormalMixture, WithAtoms
 
 Array = NDArray[np.float64]

@@ -32,7 +32,7 @@ from mvenet._models.forest import Forest
 from mvenet._models.interface import Columns, Inputs, Sampler
 from mvenet._models.means import GIVEN_QUANTILES, GivenRegressor
 from mvenet._models.seen import WIDEST
-from mvenet._models.sums import average
+from mvenet._utils.sums import average
 from mvenet.distributions._atoms import nothing_between
 
 Array = NDArray[np.float64]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mvenet._models.sums import weighted
+from mvenet._utils.sums import weighted
 
 Array = NDArray[np.float64]
 _TINY = float(np.finfo(np.float64).tiny)

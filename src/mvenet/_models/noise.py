@@ -12,7 +12,7 @@ from mvenet._models.interface import Columns, Inputs
 from mvenet._models.means import check_reading
 from mvenet._models.mixture import MULTIPLES, Shape
 from mvenet._models.networks import Networks
-from mvenet._models.sums import average
+from mvenet._utils.sums import average
 
 Array = NDArray[np.float64]
 

@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mvenet._utils.sums import total
+
 FloatArray: TypeAlias = NDArray[np.float64]
 Seed: TypeAlias = int | np.integer[Any] | np.random.Generator | np.random.RandomState | None
 
@@ -60,14 +62,7 @@ def normalised(weights: ArrayLike | None, n_members: int, n_rows: int) -> FloatA
     if shares.ndim == 1:
         shares /= shares.sum()
         return shares
-    # In one order, whatever the number of rows; a loop takes long for few of them.
-    if n_rows <= 64:
-        shares /= np.add.accumulate(shares, axis=0)[-1]
-        return shares
-    total = np.zeros(n_rows)
-    for share in shares:
-        total += share
-    shares /= total
+    shares /= total(shares)
     return shares
 
 
