@@ -283,3 +283,13 @@ def test_odd_values_give_a_finite_distribution(y):
     dist = model.predict_dist(X)
     assert np.isfinite(dist.logpdf(y)).all() and np.isfinite(dist.interval(0.9)).all()
     assert np.isfinite(dist.crps(y.astype(float))).all()
+
+
+def test_atoms_on_the_log_scale_are_values_that_occur():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = np.round(np.exp(3 + 0.3 * X[:, 0] + 0.2 * rng.normal(size=200)))
+    model = AutoRegressor("low", ["trees"], "log", cv=2, random_state=0).fit(X, y)
+    atoms = model.model_.atoms.values
+    assert set(atoms) <= set(y)  # exp(log 25) is not 25
+    assert (model.predict_dist(X).pmf(atoms[len(atoms) // 2]) > 0).any()

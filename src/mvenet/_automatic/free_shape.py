@@ -288,7 +288,7 @@ def fit(
     few = np.sort(rng.permutation(len(held_out.rows))[:MOST_ROWS_SHAPED])
     rows = held_out.rows[few]
     entries = held_out.table.y[rows]
-    y = np.exp(entries) if held_out.log else entries
+    y = _outcomes(held_out, rows)
     resolution_ = resolution(y)
     cell = max(resolution_, _FINEST * float(y.std())) or 1.0
     some = np.sort(rng.permutation(len(rows))[:ROWS_SCORED])
@@ -543,6 +543,14 @@ def _densities(parts: _Components, y: Array, atoms: Atoms | None, cell: float, l
     return np.maximum(found / cell, 1e-300)
 
 
+def _outcomes(held_out: OutOfFold, rows: NDArray[np.int64]) -> Array:
+    """What y was in these rows. The exponential of log 25 is not quite 25, which may be an atom."""
+    entries: Array = held_out.table.y[rows]
+    if not held_out.log:
+        return entries
+    return np.array([float(f"{value:.13g}") for value in np.exp(entries).tolist()])
+
+
 def _log(y: Array) -> Array:
     with np.errstate(divide="ignore"):
         found: Array = np.log(np.maximum(y, 0.0))
@@ -740,7 +748,7 @@ def _predicted(
         dist: NormalMixture | LogNormalMixture | WithAtoms = smooth
         if atoms is not None:
             dist = WithAtoms(smooth, atoms.values, atoms.cells, atoms.resolution)
-        y = np.exp(held_out.table.y[rows]) if held_out.log else held_out.table.y[rows]
+        y = _outcomes(held_out, rows)
         up_to = dist.cdf(y)
         below = up_to - dist.pmf(y)
         found.append(np.array([dist.mean, dist.std, dist.logpdf(y), below, up_to]))
