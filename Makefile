@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # What an editable installation depends on: the engine, and which packages there are.
 ENGINE := $(wildcard engine/*) CMakeLists.txt pyproject.toml $(wildcard src/mvenet/*/__init__.py)
 
-.PHONY: demo test docs release-check test-torch test-slow lint format bench bench-search bench-predict bench-command league league-peers scaling default paper-figures paper-tables \
+.PHONY: demo test docs release-check test-torch test-slow lint format bench bench-search profile-search bench-predict bench-command league league-peers scaling default paper-figures paper-tables \
     paper-theory paper-explain paper-relatives fuzz wheel test-versions sanitize sanitize-threads cross emulate clean
 
 demo: $(STAMP)
@@ -72,6 +72,10 @@ bench-predict: .venv-torch/.installed
 # Needs the data sets (MVENET_DATA), as does the next.
 bench-search: $(STAMP) .venv-bench/.installed
 	$(BIN)/python benchmarks/search_speed.py --peers .venv-bench/bin/python
+
+# Where the seconds of a search are (MVENET_DATA, MVENET_TABLES): make profile-search TABLES="500x13 concrete"
+profile-search: $(STAMP)
+	$(BIN)/python benchmarks/profile_search.py $(TABLES)
 
 bench-command: $(STAMP)
 	$(BIN)/python benchmarks/command.py
