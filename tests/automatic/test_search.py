@@ -206,6 +206,28 @@ def test_it_looks_further_only_where_that_pays():
     assert 1e-5 not in low and 1e-4 in low
 
 
+class Known(LinearRegression):
+    """Predicts the truth, so that nothing else has a share."""
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.sin(3 * X[:, 0]) * X[:, 1]
+
+
+def test_a_second_start_is_for_long_trainings_that_have_a_share():
+    x = np.random.default_rng(3).uniform(-2, 2, (120, 2))
+    y = Known().fit(x, None).predict(x)
+    for others, most in (([], 2), ([Known()], 1)):
+        with short_trainings(8):
+            model = AutoRegressor(cv=2, random_state=0, candidates=["networks", *others])
+            tried = model.fit(x, y).cv_results_
+        kinds = zip(tried["name"].tolist(), tried["reg_mean"].tolist(), strict=True)
+        long = [kind for kind in kinds if "joint" not in kind[0] and kind[1] < 1e-4]
+        assert max(map(long.count, long)) == most
+
+
 def test_networks_alone_and_another_seed(brief, short):
     other = AutoRegressor(candidates="networks", cv=3, random_state=1).fit(X, Y)
     assert not {"trees", "linear"} & set(other.cv_results_["name"])

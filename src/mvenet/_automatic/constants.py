@@ -58,7 +58,7 @@ MOST_ATOMS = 256  # of a grid; beyond, narrow normals around values do: untested
 ATOM_SHARE, ATOM_ROWS = 0.02, 10  # of rows that a value has, if it is an atom: untested
 
 # --- the last training, on all rows --------------------------------------------------------------
-ENOUGH = 1_000  # rows left out by the folds of the learning curve: untested
+ENOUGH = 200  # rows left out by the folds of the learning curve: docs/understand/search.md
 ENOUGH_SHARED = 100  # the same of each of several targets: benchmarks/targets.py
 DOUBT = 50.0  # rows that speak for no difference: benchmarks/ablation.py --only doubt
 FARTHEST = 4.0  # standard deviations that an error counts at most: untested

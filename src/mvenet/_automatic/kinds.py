@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -131,8 +131,9 @@ class Effort:
     """What a search trains.
 
     Kinds of networks for the scale; for the mean; for the mean if weak penalties were best (or, if
-    ``eager``, in any case), tier by tier; and for the noise. What is chosen is trained on all rows
-    from so many ``starts``, or more until chance has a smaller share in the squared error than
+    ``eager``, in any case), tier by tier; and for the noise. With ``again``, those of the tiers
+    that have a share in the blend start a second time. What is chosen is trained on all rows from
+    so many ``starts``, or more until chance has a smaller share in the squared error than
     ``left_to_chance``.
     """
 
@@ -142,12 +143,18 @@ class Effort:
     noise: tuple[NetworkKind, ...]
     starts: int
     eager: bool = False
+    again: bool = False
     left_to_chance: float = LEFT_TO_CHANCE
 
     @property
     def tiers(self) -> tuple[tuple[NetworkKind, ...], ...]:
         """Kinds for the mean, in the order in which they are tried."""
         return (self.means, *self.further)
+
+    def second_starts(self, kinds: Iterable[NetworkKind | None]) -> list[NetworkKind]:
+        """Those of the kinds that start a second time, as they then are."""
+        long = {kind for tier in self.further for kind in tier} if self.again else set()
+        return [replace(kind, start=1) for kind in kinds if kind and kind in long]
 
     def expected_choice(self) -> list[NetworkKind]:
         """Kinds that cost as much as those which are likely to be trained on all rows."""
@@ -179,4 +186,4 @@ def effort_of(name: str, n: int, targets: int = 1) -> Effort:
     if targets > 1:  # time is shared: benchmarks/targets.py
         return few
     # Long trainings differ by chance: compared by one start alone, shares would go to luck.
-    return replace(few, further=tuple(_started(tier, 2) for tier in effort.further))
+    return replace(few, again=True)

@@ -109,6 +109,8 @@ class SearchPlan(Plan):
         effort, log = self.effort, self.scales[0]
         y, rows = self.tables[log, False].y, self.tables[log, False].rows
         later = [self.requests(tier, log) for tier in effort.tiers]
+        last = effort.further[-1] if effort.further else ()
+        later.append(self.requests(effort.second_starts(last), log))
         later.append(self.noise_requests(log, np.zeros(len(y)), rows, self.folds))
         choice = effort.expected_choice()
         later.append(self.curve_requests(choice, log))

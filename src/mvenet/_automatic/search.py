@@ -155,14 +155,25 @@ def _free_shape(
 
 
 def _train_tiers(plan: SearchPlan, state: _State) -> Fitting[None]:
-    """Train the networks of tier after tier, as long as weaker penalties help."""
+    """Train the networks of tier after tier, as long as weaker penalties help.
+
+    A second start is for what has a share after the first: the others would have none, either.
+    """
     for tier in plan.effort.tiers:
         every = tier is plan.effort.means or plan.effort.eager
         kinds = [kind for kind in tier if every or _improving(kind, state.candidates)]
-        if kinds:
-            requests = plan.requests(kinds, state.held_out.log)
-            trained = yield requests
-            state.add(kinds, requests, trained)
+        yield from _train_kinds(plan, state, kinds)
+    if plan.effort.again and state.candidates:
+        state.held_out.blend(state.candidates)
+        shared = (candidate.kind for candidate in state.candidates if candidate.share)
+        yield from _train_kinds(plan, state, plan.effort.second_starts(shared))
+
+
+def _train_kinds(plan: SearchPlan, state: _State, kinds: Sequence[NetworkKind]) -> Fitting[None]:
+    if kinds:
+        requests = plan.requests(kinds, state.held_out.log)
+        trained = yield requests
+        state.add(kinds, requests, trained)
 
 
 def _improving(kind: NetworkKind, candidates: Sequence[Candidate]) -> bool:
