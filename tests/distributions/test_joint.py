@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import ndtr, ndtri
-from scipy.stats import multivariate_normal
+from scipy.stats import kstest, multivariate_normal
 
 from mvenet.distributions import Joint, LogNormalMixture, Normal, NormalMixture, WithAtoms
+from mvenet.distributions._copula import Copula
 from mvenet.distributions._scores import outcomes, scores
 
 RNG = np.random.default_rng(0)
@@ -153,6 +154,32 @@ def test_simultaneous_intervals_of_each_row_know_its_correlation():
     assert_allclose(low, -high)
 
 
+def test_simultaneous_intervals_claim_what_rows_left_out_need():
+    """Claims at 0, 25, 50 and 75 %: another level of the same copula is asked."""
+    given, claims = (normals(3, 2), [[1.0, 0.6], [0.6, 1.0]]), [0.0, 0.02, 0.6, 0.9]
+    plain, learned = Joint(*given), Joint(*given, claims=claims)
+    # Beyond the last, misses are so many times rarer as there: 10 % instead of 25 %.
+    asked, level = [0.25, 0.625, 0.75, 0.95], [0.02, 0.75, 0.9, 0.98]
+    held, wanted = learned.simultaneous_interval(asked), plain.simultaneous_interval(level)
+    assert_allclose(held[:, :, 1:], wanted[:, :, 1:])
+    # All are not held more often than one.
+    assert_allclose(held[:, :, 0], learned.interval(0.25))
+    assert_allclose(learned[1:].simultaneous_interval(asked), held[1:])
+    assert_allclose(learned.logpdf(np.zeros((3, 2))), plain.logpdf(np.zeros((3, 2))))
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_how_far_out_a_row_is_has_that_probability(same):
+    tied = np.array([[1.0, 0.9], [0.9, 1.0]])
+    copula = Copula(tied if same else tied[None].repeat(400, axis=0), 0.1)
+    drawn = copula.drawn(np.random.default_rng(1), 1, 400)[0]
+    found = copula.reached(drawn)
+    assert kstest(found, "uniform").pvalue > 0.01
+    for level in (0.3, 0.9):
+        inside = (np.abs(drawn).max(axis=1) < copula.farthest(level)).mean()
+        assert (found < level).mean() == pytest.approx(inside, abs=0.005)
+
+
 def test_what_is_asked_of_each_target():
     dist = Joint([SKEWED, BUMPY], np.eye(2), names=["price", "area"])
     y = np.array([[1.0, 2.0], [3.0, 8.0]])
@@ -187,6 +214,10 @@ def test_what_is_asked_of_each_target():
         ({"names": ["a", "a"]}, "2 different texts"),
         ({"names": ["a"]}, "2 different texts"),
         ({"independent": 1.0}, r"independent must be in \[0, 1\)"),
+        ({"claims": [0.0, 0.5, 0.4]}, "claims must rise from 0"),
+        ({"claims": [0.0, 1.0]}, "to less than 1"),
+        ({"claims": [0.0, np.nan]}, "claims must rise"),
+        ({"claims": 0.5}, "claims must rise"),
         ({"correlation": np.eye(3)}, r"shape \(2, 2\)"),
         ({"correlation": np.eye(2)[None].repeat(3, axis=0)}, r"shape \(2, 2, 2\)"),
         ({"correlation": [[1.0, 0.5], [0.4, 1.0]]}, "symmetric"),

@@ -7,6 +7,8 @@
    2005, https://doi.org/10.2202/1544-6115.1175), and the share of rows that it does not explain.
 3. Trees that learn products of scores from the columns: the correlation of each row. They are used
    if rows that they did not see are likelier by two standard errors.
+4. What the copula must claim for intervals that hold all targets of a row: rows left out are ranked
+   by how far out their farthest score is, and the ranks tell which level has held how many.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ FEWEST_ROWS_OF_TREES, MOST_ROWS_OF_TREES = 200, 20_000
 TREES, ROWS_OF_A_LEAF, LEAVES = 60, 25, 40
 COLUMNS = 0.7  # share of the columns that a split may ask for
 SHARES = (0.25, 0.5, 0.75, 0.9, 1.0)
+CLAIMS = 100  # levels of intervals for all targets, from 0 on
+CLAIM_ROWS = 100.0  # that have said that the copula is right, before any was seen
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,8 @@ class Tied:
     """What ties the scores of k targets.
 
     ``gain`` is the log-likelihood a row of rows left out that it is worth, and ``local_gain`` what
-    of that the trees are worth, on rows that they did not see.
+    of that the trees are worth, on rows that they did not see. ``claims`` are the levels at which
+    the copula holds 0, 1, 2, … per cent of the rows left out.
     """
 
     constant: Array
@@ -54,6 +59,7 @@ class Tied:
     share: float = 0.0
     gain: float = 0.0
     local_gain: float = 0.0
+    claims: Array | None = None
 
 
 def fit(
@@ -81,7 +87,8 @@ def fit(
     constant, doubt = _correlated(scores, each, voices)
     copula = Copula(constant, doubt)
     log = copula.log_ratio(low, high)
-    found = Tied(constant, doubt, gain=float(np.average(log, weights=each)))
+    claims = _claims(copula.reached(scores), each, voices)
+    found = Tied(constant, doubt, gain=float(np.average(log, weights=each)), claims=claims)
     if k > MOST_TARGETS_OF_TREES or len(rows) < FEWEST_ROWS_OF_TREES:
         return found
     some = np.sort(rng.permutation(len(rows))[:MOST_ROWS_OF_TREES])
@@ -143,6 +150,22 @@ def _correlated(scores: Array, weight: Array, voices: float) -> tuple[Array, flo
     return constant, doubt
 
 
+def _claims(reached: Array, weight: Array, voices: float) -> Array:
+    """Levels that hold 0, 1, 2, … per cent of rows: those of rows left out, and one more row.
+
+    With the row that is yet to come a level must hold a little more of those that are known, as in
+    split conformal prediction. Few rows are drawn to what the copula says.
+    """
+    coverage = np.arange(CLAIMS) / CLAIMS
+    order = np.argsort(reached, kind="stable")
+    held = np.cumsum(weight[order]) / weight.sum()
+    needed = np.minimum(coverage * (voices + 1) / voices, 1.0) - 1e-12
+    levels = reached[order][np.minimum(np.searchsorted(held, needed), len(held) - 1)]
+    found = (voices * levels + CLAIM_ROWS * coverage) / (voices + CLAIM_ROWS)
+    found[0] = 0.0
+    return np.maximum.accumulate(np.minimum(found, 1.0 - 1e-6))
+
+
 @dataclass(frozen=True)
 class _Local:
     """Trees for a correlation that differs from row to row, and rows to judge them by."""
@@ -175,10 +198,13 @@ class _Local:
                 best, share, gains = gain, tried, after - before
         if not share or best < BETTER_BY * self._error(gains):
             return self.found
-        doubt = self._doubt(as_correlation((1 - share) * self.found.constant + share * other))
+        mixed = as_correlation((1 - share) * self.found.constant + share * other)
+        doubt = self._doubt(mixed)
+        voices = independent(self.dependence, np.arange(n))
+        claims = _claims(Copula(mixed, doubt).reached(self.scores), self.weight, voices)
         local = self._trees(np.arange(n))
         gain = self.found.gain + best
-        return Tied(self.found.constant, doubt, local, share, gain, best)
+        return Tied(self.found.constant, doubt, local, share, gain, best, claims)
 
     def _doubt(self, correlation: Array) -> float:
         """The share of rows that the correlation of each does not explain."""

@@ -186,8 +186,9 @@ def _keep(estimator: Any, parts: list[Any], targets: Targets, tied: Tied) -> Non
     estimator.target_names_ = np.array(targets.names, dtype=object)
     estimator.summary_ = _summary(parts, targets, tied)
     estimator.model_ = JointModel(
-        tuple(parts), targets.names, tied.constant, tied.independent, tied.local, tied.share
-    )
+        tuple(parts), targets.names, tied.constant, tied.independent, tied.local, tied.share,
+        tied.claims,
+    )  # fmt: skip
 
 
 def _summary(parts: list[Any], targets: Targets, tied: Tied) -> str:

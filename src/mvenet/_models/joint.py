@@ -7,15 +7,23 @@ different from region to region.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mvenet._models.checks import check_array, check_fields, check_number, check_part, require
+from mvenet._models.checks import (
+    check_array,
+    check_fields,
+    check_number,
+    check_part,
+    require,
+    shape_of,
+)
 from mvenet._models.forest import Forest
-from mvenet.distributions import Joint
+from mvenet.distributions import Distribution, Joint
 
 if TYPE_CHECKING:
     from mvenet._models.predictor import Predictor
@@ -94,6 +102,8 @@ class JointModel:
         How the correlation differs from row to row.
     share : float
         Of that in the correlation; the rest is constant.
+    claims : ndarray of shape (m,) or None
+        Levels of the copula that held 0, 1/m, 2/m, … of the rows left out in all targets.
     """
 
     estimators: tuple[Predictor, ...]
@@ -102,6 +112,7 @@ class JointModel:
     independent: float
     local: LocalCorrelation | None = None
     share: float = 0.0
+    claims: Array | None = None
 
     @property
     def log(self) -> bool:
@@ -121,7 +132,11 @@ class JointModel:
     def distribution(self, X: Any) -> Joint:
         """Predictive distribution of all targets together, of each row."""
         each = [estimator.predict_dist(X) for estimator in self.estimators]
-        return Joint(each, self.correlation(X), self.names, self.independent)._labelled(X)
+        return self.together(each, X)._labelled(X)
+
+    def together(self, each: Sequence[Distribution], X: Any) -> Joint:
+        """Distributions of each target, tied together."""
+        return Joint(each, self.correlation(X), self.names, self.independent, self.claims)
 
     def correlation(self, X: Any) -> Array:
         """Of the scores: of shape (k, k), or (n, k, k) if it differs between rows."""
@@ -159,6 +174,9 @@ class JointModel:
         check_number(self.independent, "independent", least=0.0)
         check_number(self.share, "share", least=0.0)
         require(self.independent < 1.0 and self.share <= 1.0, "a share is larger than all")
+        if self.claims is not None:
+            check_array(self.claims, shape_of(self.claims, 1, "claims are no list"), "claims")
+            require(_rising(self.claims), "claims are no levels that rise from 0")
         if self.local is not None:
             check_part(self.local, LocalCorrelation, k, self.estimators[0]._n_read)
 
@@ -175,6 +193,11 @@ def as_correlation(products: Array) -> Array:
     k = found.shape[-1]
     found[..., range(k), range(k)] = 1.0
     return np.ascontiguousarray(found)
+
+
+def _rising(claims: Array) -> bool:
+    steps = bool((np.diff(claims) >= 0).all())
+    return len(claims) > 1 and claims[0] == 0.0 and steps and bool(claims[-1] < 1.0)
 
 
 def _definite(correlation: Array) -> bool:

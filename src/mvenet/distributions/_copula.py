@@ -7,6 +7,7 @@ in one target would count as all but impossible.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -58,20 +59,32 @@ class Copula:
 
     def farthest(self, coverage: float) -> FloatArray:
         """What no score of a row exceeds with this probability, of shape (1,) or (n,)."""
+        return np.concatenate([np.quantile(part, coverage, axis=1) for part in self._largest()])
+
+    def reached(self, scores: FloatArray) -> FloatArray:
+        """Probability that all scores of a row are closer to 0 than the farthest of these, (n,)."""
+        far, found = np.abs(scores).max(axis=1), np.empty(len(scores))
+        if self.correlation.ndim == 2:
+            (largest,) = self._largest()
+            return np.asarray(np.searchsorted(np.sort(largest[0]), far) / largest.size)
+        start = 0
+        for largest in self._largest():
+            some = slice(start, start := start + len(largest))
+            found[some] = (largest < far[some, None]).mean(axis=1)
+        return found
+
+    def _largest(self) -> Iterator[FloatArray]:
+        """Farthest scores of draws, (rows, draws): one row for all, or some rows at a time."""
         rng = np.random.default_rng(0)
         if self.correlation.ndim == 2:
-            largest = np.abs(self.drawn(rng, _DRAWS, 1)).max(axis=2)
-            reach: FloatArray = np.quantile(largest, coverage, axis=0)
-            return reach
-        n, found = len(self.correlation), []
+            yield np.abs(self.drawn(rng, _DRAWS, 1)).max(axis=2).T
+            return
         plain = rng.standard_normal((1, _FEWER, len(self)))
         free = rng.random((1, _FEWER, 1)) < self.independent
         step = max(1, _AT_ONCE // plain.size)
-        for start in range(0, n, step):
+        for start in range(0, max(1, len(self.correlation)), step):
             root = np.swapaxes(self._root[start : start + step], 1, 2)
-            largest = np.abs(np.where(free, plain, plain @ root)).max(axis=2)
-            found.append(np.quantile(largest, coverage, axis=1))
-        return np.concatenate(found) if found else np.empty(0)
+            yield np.abs(np.where(free, plain, plain @ root)).max(axis=2)
 
     def log_ratio(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """Logarithm of the joint density, divided by that of independent targets, (n,).

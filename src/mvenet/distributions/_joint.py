@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any, Self, final
 
@@ -25,6 +25,7 @@ from mvenet.distributions._checks import (
 from mvenet.distributions._copula import Copula
 from mvenet.distributions._interface import Distribution
 from mvenet.distributions._scores import outcomes, quantiles, scores
+from mvenet.distributions._special import ndtri
 
 _NODES, _SHARES = hermegauss(40)
 _TERMS = 12  # of the series of a covariance
@@ -51,6 +52,9 @@ class Joint:
     independent : float in [0, 1), default=0
         Probability that the targets of a row have nothing to do with each other, whatever the
         correlation.
+    claims : array-like of shape (m,) or None, default=None
+        What the copula must claim, so that simultaneous intervals hold 0, 1/m, 2/m, … of rows, as
+        rows left out have shown: rising from 0, below 1. None takes the copula at its word.
 
     Examples
     --------
@@ -75,6 +79,7 @@ class Joint:
     marginals: tuple[Distribution, ...]
     names: tuple[str, ...]
     copula: Copula
+    claims: FloatArray | None
 
     def __init__(
         self,
@@ -82,6 +87,7 @@ class Joint:
         correlation: ArrayLike,
         names: Sequence[str] | None = None,
         independent: float = 0.0,
+        claims: ArrayLike | None = None,
     ) -> None:
         each = tuple(marginals)
         if not each or not all(isinstance(dist, Distribution) for dist in each):
@@ -97,13 +103,12 @@ class Joint:
         tied = _checked_correlation(correlation, len(each), len(each[0]))
         if not 0.0 <= independent < 1.0:
             raise ValueError(f"independent must be in [0, 1), got {independent}; use such as 0.01")
-        self._fill(each, called, Copula(tied, float(independent)))
+        learned = None if claims is None else _checked_claims(claims)
+        self._fill(each, called, Copula(tied, float(independent)), learned)
 
-    def _fill(
-        self, marginals: tuple[Distribution, ...], names: tuple[str, ...], copula: Copula
-    ) -> None:
-        for name, value in (("marginals", marginals), ("names", names), ("copula", copula)):
-            object.__setattr__(self, name, value)
+    def _fill(self, *values: Any) -> None:
+        for field, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, field.name, value)
 
     def __repr__(self) -> str:
         shown = ", ".join(self.names[:4]) + (", …" if len(self.names) > 4 else "")
@@ -117,7 +122,8 @@ class Joint:
         """Select rows by slice, mask, index array or integer (which gives one row)."""
         index = np.atleast_1d(np.arange(len(self))[rows])
         selected = object.__new__(type(self))
-        selected._fill(tuple(d[rows] for d in self.marginals), self.names, self.copula.at(index))
+        marginals = tuple(dist[rows] for dist in self.marginals)
+        selected._fill(marginals, self.names, self.copula.at(index), self.claims)
         return selected
 
     def _labelled(self, X: Any) -> Self:
@@ -240,7 +246,8 @@ class Joint:
     def simultaneous_interval(self, coverage: ArrayLike) -> FloatArray:
         """Intervals that hold for all targets of a row at once with this probability.
 
-        Each is a central interval of its target, all of the same level: as high as it takes.
+        Each is a central interval of its target, all of the same level: as high as it takes. A
+        model asks rows left out, too: it has them held as often as is said (``claims``).
 
         Parameters
         ----------
@@ -255,10 +262,19 @@ class Joint:
         levels = levels_within("coverage", coverage, "write 0.95 for 95 %")
         out = np.empty((len(self), len(self.names), levels.size, 2))
         for at, level in enumerate(levels.ravel().tolist()):
-            reach = np.broadcast_to(self.copula.farthest(level), (len(self),))
+            reach = np.broadcast_to(self._reach(level), (len(self),))
             for j, dist in enumerate(self.marginals):
                 out[:, j, at] = outcomes(dist, np.stack([-reach, reach])).T
         return out if levels.ndim else out[:, :, 0]
+
+    def _reach(self, coverage: float) -> FloatArray:
+        """How far from 0 scores may lie, of shape (1,) or (n,)."""
+        if self.claims is None:
+            return self.copula.farthest(coverage)
+        # All targets can not be held more often than one.
+        alone = ndtri(0.5 + 0.5 * coverage)
+        reach: FloatArray = np.maximum(self.copula.farthest(_claim(self.claims, coverage)), alone)
+        return reach
 
     def crps(self, y: ArrayLike) -> FloatArray:
         """Continuous ranked probability scores of each target alone, (n, k); lower is better."""
@@ -315,6 +331,26 @@ class Joint:
         shape = (len(self), len(self.names))
         check_shape("y", values, shape, "pass a column for each target")
         return values
+
+
+def _claim(claims: FloatArray, coverage: float) -> float:
+    """The level that holds so many rows; beyond the last, as many times rarer misses as there."""
+    m = len(claims)
+    last = (m - 1) / m
+    if coverage <= last:
+        return float(np.interp(coverage, np.arange(m) / m, claims))
+    return float(1.0 - (1.0 - coverage) / (1.0 - last) * (1.0 - claims[-1]))
+
+
+def _checked_claims(claims: ArrayLike) -> FloatArray:
+    """Levels that rise from 0, read-only."""
+    given = real("claims", claims)
+    rises = given.ndim == 1 and given.size > 1 and given[0] == 0 and (np.diff(given) >= 0).all()
+    if not rises or given[-1] >= 1:
+        raise ValueError(
+            f"claims must rise from 0 to less than 1, got {claims!r}; pass levels, or None"
+        )
+    return frozen(given)
 
 
 def _checked_correlation(correlation: ArrayLike, k: int, n: int) -> FloatArray:

@@ -54,5 +54,4 @@ class TableModels:
 
     def together(self, each: list[Any], first: Array) -> Joint:
         """Distributions of each target tied together; ``first`` is what the first one reads."""
-        joint = self.joint
-        return Joint(each, joint.correlation(Encoded(first)), joint.names, joint.independent)
+        return self.joint.together(each, Encoded(first))
