@@ -6,6 +6,9 @@ STAMP := $(VENV)/.installed
 # What an editable installation depends on: the engine, and which packages there are.
 ENGINE := $(wildcard engine/*) CMakeLists.txt pyproject.toml $(wildcard src/mvenet/*/__init__.py)
 
+# Compiled files are kept: each process that a test starts would compile all of the library again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test docs release-check test-torch test-slow lint format bench bench-search profile-search bench-predict bench-command league league-peers scaling default paper-figures paper-tables \
     paper-theory paper-explain paper-relatives fuzz wheel test-versions sanitize sanitize-threads cross emulate clean
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from blank import blank_pictures
 from fitted import table, tiny
 from shorter import short_trainings
 
@@ -36,4 +37,11 @@ def model() -> MVERegressor:
 def short() -> Iterator[None]:
     """Few gradient steps in all of a file, by ``pytestmark = pytest.mark.usefixtures("short")``."""
     with short_trainings():
+        yield
+
+
+@pytest.fixture(scope="module")
+def blank() -> Iterator[None]:
+    """Reports without pictures in all of a file, in the same way."""
+    with blank_pictures():
         yield

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from shorter import short_trainings
 from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, Ridge
 from two_noises import X, Y
@@ -25,7 +26,8 @@ def test_trees_are_those_of_scikit_learns_forest_and_leave_the_filters_of_warnin
     every = np.arange(len(Y))
     folds = [(np.setdiff1d(every, test), test) for test in np.array_split(every, 8)]
     held_out = OutOfFold(Table(X, Y, None, every), folds, log=False)
-    trees = baselines.candidates(["trees"], held_out, folds, 0, threads=4)[0]
+    with short_trainings(times=1):
+        trees = baselines.candidates(["trees"], held_out, folds, 0, threads=4)[0]
     assert warnings.filters == before
     forest = ExtraTreesRegressor(100, random_state=derived_seed(0, 1, 0, 0, 0) % 2**32)
     for train, test in folds:

@@ -15,7 +15,7 @@ from click.testing import CliRunner  # noqa: E402
 
 from mvenet.cli._commands import app  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("short")
+pytestmark = pytest.mark.usefixtures("short", "blank")
 
 QUICK = ("--target", "score", "--no-search")
 

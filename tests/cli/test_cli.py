@@ -45,7 +45,7 @@ from mvenet.cli import _demo, _doctor  # noqa: E402
 from mvenet.cli._commands import app  # noqa: E402
 from mvenet.table import TableEncoder, _files, read  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("short")
+pytestmark = pytest.mark.usefixtures("short", "blank")
 
 COMMANDS = (
     *("fit", "predict", "evaluate", "check", "compare", "strategies", "export", "info", "doctor"),

@@ -18,7 +18,7 @@ import mvenet  # noqa: E402
 from mvenet import MVERegressor, metrics, workflow  # noqa: E402
 from mvenet.cli._commands import app  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("short")
+pytestmark = pytest.mark.usefixtures("short", "blank")
 
 NASTY = "<b>math</b>"
 TARGETS = ("--target", "read", "--target", NASTY)

@@ -37,7 +37,8 @@ from mvenet.comparison._store import Store, differences
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-1, 1, (60, 2))
 Y = X[:, 0] ** 2 + 0.2 * RNG.standard_normal(60)
-ARMS = {"a": MVERegressor(epochs=20), "b": MVERegressor(epochs=20, strategy="no-warmup")}
+BRIEF = {"epochs": 3, "warmup_epochs": 3}
+ARMS = {"a": MVERegressor(**BRIEF), "b": MVERegressor(epochs=3, strategy="no-warmup")}
 
 # A comparison of seven folds of about a tenth of a second, run as another process.
 SCRIPT = """
@@ -187,8 +188,8 @@ def test_minus_infinity_and_nan_survive(tmp_path):
         ({"arms": {**ARMS, "c": MVERegressor()}}, "arms, c is not in the store"),
         ({"arms": {"a": ARMS["a"]}}, "arms, b is only in the store"),
         (
-            {"arms": {"a": MVERegressor(epochs=7), "b": ARMS["b"]}},
-            "arms, a, epochs is 20 there and 7 here",
+            {"arms": {"a": MVERegressor(epochs=7, warmup_epochs=3), "b": ARMS["b"]}},
+            "arms, a, epochs is 3 there and 7 here",
         ),
     ],
 )

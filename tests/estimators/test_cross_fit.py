@@ -162,13 +162,15 @@ def test_columns_beyond_single_precision():
 # --- promised: far from the training rows ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("estimator", [MVERegressor(), AutoRegressor(effort="low")])
+@pytest.mark.parametrize(
+    "estimator",
+    [MVERegressor(), pytest.param(AutoRegressor(effort="low"), marks=pytest.mark.slow)],
+)
 def test_outside_an_interval_is_not_narrower_than_the_typical_one_inside(estimator):
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, (400, 1))
     y = np.sin(3 * x[:, 0]) + np.where(x[:, 0] < 0.3, 0.5, 0.02) * rng.standard_normal(400)
-    whole = isinstance(estimator, MVERegressor)
-    with short_trainings(1 if whole else 15):
+    with short_trainings(times=1):
         model = estimator.set_params(random_state=0).fit(x, y)
     typical = np.median(np.diff(model.predict_interval(x, 0.9), axis=1))
     length = np.ptp(x)

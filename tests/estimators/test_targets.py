@@ -28,7 +28,7 @@ from mvenet import (
 )
 from mvenet.distributions import Joint
 
-pytestmark = pytest.mark.usefixtures("short")
+pytestmark = pytest.mark.usefixtures("short", "blank")
 
 QUICK = {
     "strategy": "cross-fit",

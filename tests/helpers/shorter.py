@@ -8,9 +8,10 @@ from contextlib import contextmanager
 import pytest
 
 from mvenet import recipes
-from mvenet._automatic import kinds
+from mvenet._automatic import baselines, gaussian_process_fit, kinds
 
 WHOLE = recipes.epochs_within
+ITERATIONS, TREES = gaussian_process_fit.PROCESS_ITERATIONS, baselines.TREES
 
 
 @contextmanager
@@ -18,7 +19,8 @@ def short_trainings(times: int = 25) -> Iterator[None]:
     """Shorten whatever chooses its own length: every kind of network of a search, and "auto".
 
     A search trains each of its networks for a thousand steps at least, however small the table;
-    that is nearly all of its time. Within a file of short trainings, ``times=1`` has whole ones.
+    that is nearly all of its time. Then a process that looks long for its scales is, and then the
+    number of trees. Within a file of short trainings, ``times=1`` has whole ones.
     """
 
     def shorter(n_rows: int, batch_size: int, epochs: int, least: int, most: int) -> int:
@@ -28,4 +30,7 @@ def short_trainings(times: int = 25) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (recipes, kinds):
             patch.setattr(module, "epochs_within", shorter)
+        whole = times == 1
+        patch.setattr(gaussian_process_fit, "PROCESS_ITERATIONS", ITERATIONS if whole else 5)
+        patch.setattr(baselines, "TREES", TREES if whole else ((30, 10**9),))
         yield

@@ -561,6 +561,7 @@ def test_the_worker_measures_one_fold_in_a_process_of_its_own(folder):
         assert (np.diff(kept["quantiles"]) > 0).all() and kept["mean"].shape == (5,)
 
 
+@pytest.mark.slow
 def test_the_worker_s_troubles(folder):
     done = worked(folder, "NGBoost", "machine", 0, 30)  # which is not installed here
     assert done.returncode == 0

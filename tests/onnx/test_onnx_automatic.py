@@ -81,8 +81,21 @@ def model(request):
     return fitted(request.param)
 
 
-def assert_equal_to_predict(model, folder, X):
-    mean, std = run(model, folder, X)
+@pytest.fixture(scope="module")
+def sessions(tmp_path_factory):
+    """What a runtime made of each model's file, by the model."""
+    made = {}
+
+    def of(model):
+        if model not in made:
+            made[model] = session(model, tmp_path_factory.mktemp("onnx"))
+        return made[model]
+
+    return of
+
+
+def assert_equal_to_predict(model, file, X):
+    mean, std = file.run(["mean", "std"], {"X": X})
     assert mean.dtype == std.dtype == np.float64
     assert np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()
     # as float64, because scikit-learn adds up all numbers and warns where that overflows
@@ -98,8 +111,8 @@ def assert_equal_to_predict(model, folder, X):
 
 
 @pytest.mark.parametrize("rows", [X.astype(np.float32), NEAR, FAR], ids=["seen", "near", "far"])
-def test_equal_to_predict(model, rows, tmp_path):
-    assert_equal_to_predict(model, tmp_path, rows)
+def test_equal_to_predict(model, rows, sessions):
+    assert_equal_to_predict(model, sessions(model), rows)
 
 
 def test_that_they_have_all_kinds_of_parts():
@@ -136,19 +149,21 @@ def test_components_neither_too_narrow_nor_too_wide(widths, tmp_path):
     narrowest, widest = widths
     for name in ("two modes", "zeros"):
         model = with_shape(name, narrowest=narrowest, widest=widest)
-        assert_equal_to_predict(model, tmp_path, NEAR)
+        assert_equal_to_predict(model, session(model, tmp_path), NEAR)
 
 
 def test_rows_are_told_apart_by_how_far_their_trees_disagree(tmp_path):
     shape = fitted("two modes").model_.free
-    model = with_shape()
-    spreads = np.std(shape.samplers[0].forest.values(model.model_.range.within(NEAR)), axis=0)
+    inside = fitted("two modes").model_.range.within(NEAR)
+    spreads = np.std(shape.samplers[0].forest.values(inside), axis=0)
     ends = np.quantile(spreads, [0.2, 0.5, 0.7, 0.9])
     weights = RNG.dirichlet(np.ones(shape.weights.shape[1]), 5)
     changed = dataclasses.replace(shape, ends=ends, weights=weights)
-    assert_equal_to_predict(with_shape(free=changed), tmp_path, NEAR)
+    assert_equal_to_predict(
+        with_shape(free=changed), session(with_shape(free=changed), tmp_path), NEAR
+    )
     one = dataclasses.replace(shape, ends=ends[:0], weights=weights[:1].copy())
-    assert_equal_to_predict(with_shape(free=one), tmp_path, NEAR)
+    assert_equal_to_predict(with_shape(free=one), session(with_shape(free=one), tmp_path), NEAR)
 
 
 @pytest.mark.parametrize(
@@ -167,8 +182,9 @@ def test_atoms_wherever_they_are(name, cells, tmp_path):
     inside = np.clip(cells, -1.0 if name == "two modes" else 0.1, 3.0)
     atoms = Atoms(inside.mean(axis=1), cells, 0.1)
     model = with_shape(name, atoms=atoms, unit=3.0)
-    assert_equal_to_predict(model, tmp_path, NEAR)
-    assert_equal_to_predict(model, tmp_path, FAR)
+    file = session(model, tmp_path)
+    assert_equal_to_predict(model, file, NEAR)
+    assert_equal_to_predict(model, file, FAR)
 
 
 def test_values_by_what_has_no_nodes_are_refused(tmp_path):
@@ -189,7 +205,7 @@ def test_values_by_what_has_no_nodes_are_refused(tmp_path):
 @pytest.mark.parametrize("X", [np.ones((40, 2)), np.c_[X[:40, 0], np.ones(40)]], ids=["all", "one"])
 def test_constant_columns(X, tmp_path):
     model = MVERegressor(random_state=0).fit(X, Y[:40])
-    assert_equal_to_predict(model, tmp_path, NEAR[:, :2])
+    assert_equal_to_predict(model, session(model, tmp_path), NEAR[:, :2])
 
 
 @pytest.mark.parametrize(
@@ -208,7 +224,7 @@ def test_a_process_of_equal_numbers(change, tmp_path):
     changed = dataclasses.replace(process, **change(process))
     parts = {"means": (changed,), "shares": np.ones(1)}
     model.model_ = dataclasses.replace(model.model_, **parts)
-    assert_equal_to_predict(model, tmp_path, NEAR)
+    assert_equal_to_predict(model, session(model, tmp_path), NEAR)
 
 
 @pytest.mark.parametrize(("factor", "offset"), [(1e-12, 0), (1e9, 1e12), (0, 3)])
@@ -217,13 +233,13 @@ def test_units_of_y(factor, offset, tmp_path):
     with short_trainings(times=4):
         model = search.fit(X[:80], factor * Y[:80] + offset)
     assert any(isinstance(mean, Forest) for mean in model.model_.means) or not factor
-    assert_equal_to_predict(model, tmp_path, NEAR)
+    assert_equal_to_predict(model, session(model, tmp_path), NEAR)
 
 
-def test_rows_that_predict_refuses(model, tmp_path):
+def test_rows_that_predict_refuses(model, sessions):
     new = NEAR[:4].copy()
     new[1, 0], new[2, 2] = np.nan, np.inf
-    file = session(model, tmp_path)
+    file = sessions(model)
     mean, std = file.run(["mean", "std"], {"X": new})
     assert_array_equal(np.isnan(mean), [False, True, False, False])
     assert_array_equal(np.isnan(std), [False, True, False, False])
@@ -231,8 +247,8 @@ def test_rows_that_predict_refuses(model, tmp_path):
     assert_allclose(file.run(["mean", "std"], {"X": new}), [mean, std], rtol=1e-12)
 
 
-def test_any_batch_size(model, tmp_path):
-    file = session(model, tmp_path)
+def test_any_batch_size(model, sessions):
+    file = sessions(model)
     whole = np.array(file.run(["mean", "std"], {"X": NEAR[:50]}))
     for size in (0, 1, 7):
         part = np.array(file.run(["mean", "std"], {"X": NEAR[:size]}))

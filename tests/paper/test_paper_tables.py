@@ -128,6 +128,7 @@ def test_the_page_shows_the_committed_results():
 
 
 @needs_data
+@pytest.mark.slow
 def test_a_quick_run_from_data_to_tables_that_no_other_settings_join(tmp_path):
     places = ["--runs", tmp_path / "runs", "--results", tmp_path / "results"]
     done = script("run.py", "yacht", "--epochs", 1, *places)

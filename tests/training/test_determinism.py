@@ -400,7 +400,7 @@ def test_n_jobs_is_the_number_of_threads():
     import os, threading, time
     import numpy as np
     from mvenet import MVERegressor
-    X = np.random.default_rng(0).normal(size=(500, 3))
+    X = np.random.default_rng(0).normal(size=(200, 3))
     count = lambda: len(os.listdir("/proc/self/task"))
     def watch(seen, done):
         while not done.is_set():
@@ -408,7 +408,7 @@ def test_n_jobs_is_the_number_of_threads():
             time.sleep(0.002)
     idle = count()
     for n_jobs in (1, 2, 4):
-        model = MVERegressor(n_members=6, n_jobs=n_jobs, epochs=60, warmup_epochs=60)
+        model = MVERegressor(n_members=6, n_jobs=n_jobs, epochs=40, warmup_epochs=40)
         most = 0
         for tries in range(5):  # a busy machine may not let the watcher look in time
             if tries > 1 and most >= n_jobs:

@@ -177,6 +177,7 @@ def test_workers_with_another_version_are_refused_by_name(client, tmp_path):
         client.run(lambda: sys.path.remove(str(tmp_path)), workers=[worker])
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_when_asked_for_its_version_is_done_without(client):
     X, y = table()
     model = MVERegressor(epochs=2, warmup_epochs=2, random_state=0)

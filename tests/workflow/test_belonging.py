@@ -16,7 +16,7 @@ from mvenet.workflow._belonging import Belonging
 from mvenet.workflow._evaluation import remarks
 from mvenet.workflow._ties import Ties
 
-pytestmark = pytest.mark.usefixtures("short")
+pytestmark = pytest.mark.usefixtures("short", "blank")
 
 RNG = np.random.default_rng(0)
 K, M = 24, 6

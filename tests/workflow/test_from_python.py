@@ -15,7 +15,7 @@ import mvenet  # noqa: E402
 from mvenet import AutoRegressor, CalibratedRegressor, MVERegressor, persistence  # noqa: E402
 from mvenet.workflow import check, evaluate, fit_table, predictions  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("short")
+pytestmark = pytest.mark.usefixtures("short", "blank")
 
 QUICK = {"strategy": "warmup", "epochs": 20, "warmup_epochs": 10, "random_state": 0}
 
