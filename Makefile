@@ -20,8 +20,9 @@ test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile
 
 # The site, in build/site: open index.html there, or put the folder on any web server. Examples whose code and library
-# are as they were are not run again; make docs GALLERY=kept runs none that was run before.
+# are as they were are not run again; make docs GALLERY=kept runs none that was run before. The code of the pages is run first.
 docs: $(VENV)/.docs
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto -m pages tests/house/test_docs.py tests/house/test_notebooks.py
 	rm -rf build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	$(BIN)/python tools/site/check.py build/site
@@ -36,7 +37,7 @@ release-check: $(STAMP)
 
 # Networks of one's own have an environment of their own: PyTorch is gigabytes on some platforms.
 test-torch: .venv-torch/.installed
-	OMP_NUM_THREADS=1 .venv-torch/bin/python -m pytest -q -n auto --dist worksteal -k "torch or own-network" \
+	OMP_NUM_THREADS=1 .venv-torch/bin/python -m pytest -q -n auto --dist worksteal -m "not slow" -k "torch or own-network" \
 	    tests/torch tests/house/test_architecture.py tests/house/test_docs.py tests/house/test_registries.py
 
 test-slow: $(STAMP)

@@ -42,6 +42,7 @@ def printed(page, folder):
     return done.stdout
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda page: page.name)
 def test_code_runs(page, tmp_path, monkeypatch):
     if "mvenet.torch" in "".join(blocks(page)) and importlib.util.find_spec("skorch") is None:

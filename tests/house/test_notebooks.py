@@ -24,6 +24,7 @@ def words(cells):
     return [re.sub(r"[-\d., ]+", " ", text) for text in texts]
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_shows_what_it_holds(path):
     book = json.loads(path.read_text("utf-8"))

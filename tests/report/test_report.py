@@ -81,8 +81,6 @@ def pages(fitted):
         "plain": rendered(fitted, source=f"{SCRIPT}.csv"),
         "one row": rendered(fit(narrow[:4], holdout=0.2)),
         "same": rendered(fit(narrow.assign(price=1.0))),
-        "script": rendered(fit(table(target=SCRIPT[:-1]), SCRIPT[:-1])),
-        "long": rendered(fit(narrow.rename(columns={"price": LONG}), LONG), source=LONG),
         "tiny": rendered(fit(table(scale=1e-9, target="US$ 1_0^2 $x"), "US$ 1_0^2 $x")),
         "huge": rendered(fit(patterns, "^価格$")),
     }
@@ -92,6 +90,8 @@ def pages(fitted):
             "not checked": rendered(fit(table()[:7], holdout=0)),
             "folds": rendered(fit(table(), search=True, members=None, holdout=0)),
             "one feature": rendered(fit(narrow)),
+            "script": rendered(fit(table(target=SCRIPT[:-1]), SCRIPT[:-1])),
+            "long": rendered(fit(narrow.rename(columns={"price": LONG}), LONG), source=LONG),
         }
         evaluation = workflow.evaluate(fitted.model, table(120))
         made["evaluate"] = report.render(fitted.model, evaluation, source="test.csv")
