@@ -503,6 +503,7 @@ def test_quantiles_of_networks_by_choice(members, objective, tmp_path):
     std = model.predict(X, return_std=True)[1]
     expected = model.predict_dist(rows).ppf(levels)
     assert (np.abs(found - expected) < 1e-5 * std[:, None] + 1e-2).all()
-    computed = ReferenceEvaluator(onnx.load(path)).run(["quantiles"], {"X": rows[:5]})[0]
-    assert_allclose(computed, found[:5], rtol=1e-9)
+    if objective == "nll":  # a second runtime takes long for the many normals of a Student's t
+        computed = ReferenceEvaluator(onnx.load(path)).run(["quantiles"], {"X": rows[:5]})[0]
+        assert_allclose(computed, found[:5], rtol=1e-9)
     assert runtime.run(["quantiles"], {"X": rows[:0]})[0].shape == (0, 3)

@@ -755,7 +755,7 @@ def test_a_reader_never_sees_half_a_file(model: MVERegressor, path: Path) -> Non
     command = [sys.executable, "-c", textwrap.dedent(code), str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None and writer.stdout.readline() == "ready\n"
-        for _ in range(100):
+        for _ in range(40):
             assert same(load(path).model_.networks, model.model_.networks)
         writer.send_signal(signal.SIGKILL)
     assert same(load(path), model)
