@@ -100,26 +100,35 @@ def _candidate(mean: Any, held_out: OutOfFold, folds: Folds, seed: int, threads:
         weight = None if table.weight is None else table.weight[rows]
         return fit(table.X[rows], table.y[rows], weight, seed)
 
-    def of_fold(train: fleet.Rows, test: fleet.Rows) -> tuple[Array, Array | None]:
+    def means_of(model: Any, rows: fleet.Rows) -> Array:
+        if not len(rows):
+            return np.zeros(0)
+        return held_out.bounded(_checked(name, model.predict(table.X[rows]), len(rows)))
+
+    def of_fold(fold: int) -> tuple[Array, Array, Array | None]:
+        train, test = folds[fold]
         model = fitted(train)
-        predicted = held_out.bounded(_checked(name, model.predict(table.X[test]), len(test)))
+        predicted, later = means_of(model, test), means_of(model, held_out.later[fold])
         if isinstance(model, Forest):
-            return predicted, held_out.bounded(model.thinned(TREE_VALUES).values(table.X[test]))
+            values = model.thinned(TREE_VALUES).values(table.X[test])
+            return predicted, later, held_out.bounded(values)
         if isinstance(model, GivenRegressor) and model.has_density:
-            return predicted, held_out.bounded(_quantiles(name, model, table.X[test]))
-        return predicted, None
+            return predicted, later, held_out.bounded(_quantiles(name, model, table.X[test]))
+        return predicted, later, None
 
     def refit() -> Mean:
         with threadpool_limits(1):
             mean: Mean = fitted(table.rows)
             return mean
 
-    jobs = (delayed(of_fold)(train, test) for train, test in folds)
+    jobs = (delayed(of_fold)(fold) for fold in range(len(folds)))
     with threadpool_limits(1):  # sums in one order, whatever the threads
-        means, values = zip(*Parallel(n_jobs=threads, prefer="threads")(jobs), strict=True)
+        means, later, values = zip(*Parallel(n_jobs=threads, prefer="threads")(jobs), strict=True)
     predicted = held_out.average(means)
     sampled = None if values[0] is None else held_out.of_last(values)
-    return Candidate(name, predicted, held_out.rmse(predicted), refit=refit, values=sampled)
+    found = Candidate(name, predicted, held_out.rmse(predicted), refit=refit, values=sampled)
+    found.later = held_out.as_later(later)
+    return found
 
 
 def _checked(name: str, predicted: Any, n: int) -> Array:

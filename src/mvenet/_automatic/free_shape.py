@@ -397,12 +397,9 @@ def _signal(sampling: Sequence[Candidate], rows: NDArray[np.int64]) -> Array:
 
 
 def _parts(held_out: OutOfFold, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Number of the part of each row left out; rows of one group are in one part."""
-    tied = held_out.table.dependence
-    if tied is None or tied.groups is None:
-        return rng.permutation(len(held_out.rows)) % PARTS
-    names, numbers = np.unique(tied.groups[held_out.rows], return_inverse=True)
-    return (rng.permutation(len(names)) % PARTS)[numbers]
+    """Number of the part of each row left out; rows of one unit are in one part."""
+    units = held_out.unit_of
+    return (rng.permutation(int(units.max()) + 1) % PARTS)[units]
 
 
 def _start(noises: Sequence[Candidate], groups: int) -> Array:

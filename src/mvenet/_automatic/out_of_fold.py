@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvenet._automatic import stacking
+from mvenet._automatic import serial, stacking
 from mvenet._automatic.constants import MOST_ROWS_MIXED, PRIOR_ROWS
 from mvenet._automatic.kinds import Folds, NetworkKind
 from mvenet._models import mixture
@@ -18,7 +19,7 @@ from mvenet._models.interface import Mean
 from mvenet._models.mixture import LARGEST_LOG_MULTIPLE, MULTIPLES, WIDEST_LOG, Shape
 from mvenet._models.networks import Networks
 from mvenet._models.noise import Noise
-from mvenet._models.seen import Range
+from mvenet._models.seen import SOON, Range
 from mvenet._training import fleet
 from mvenet._training.dependence import independent
 from mvenet._training.plan import Table
@@ -52,6 +53,9 @@ class Candidate:
         If it is not: how to fit it to all rows.
     values : ndarray of shape (k, n) or None
         Out of fold, values that a row may have; None if it names none.
+    later : ndarray of shape (folds, n) or None
+        Means of the rows after each fold's, by what was trained without it and them; NaN for
+        others. None unless rows follow each other in time.
     share : float or None
         In the blended mean; None if it has no mean to blend.
     shape, weights : Shape and ndarray, or None
@@ -68,6 +72,7 @@ class Candidate:
     networks: Networks | None = None
     refit: Callable[[], Mean] | None = None
     values: Array | None = None
+    later: Array | None = None
     share: float | None = None
     shape: Shape | None = None
     weights: Array | None = None
@@ -119,6 +124,8 @@ class OutOfFold:
 
     def __init__(self, table: Table, folds: Folds, log: bool) -> None:
         self.table, self.log, self._given = table, log, folds
+        self.in_time = table.dependence is not None and table.dependence.time is not None
+        self._memory = 1.0  # rows in time that say as much as one
         self.count = np.zeros(len(table.y))
         for _, test in folds:
             np.add.at(self.count, test, 1)
@@ -126,9 +133,8 @@ class OutOfFold:
         # Residuals to learn the noise from: those of all other rows that some fold leaves out.
         self.folds = [(np.setdiff1d(self.rows, test), test) for _, test in folds]
         if min(len(train) for train, _ in self.folds) < 2:
-            tied = table.dependence
             remedy = "at least two folds, such as KFold(5)"
-            if tied is not None and tied.time is not None:
+            if self.in_time:
                 remedy = "time with more different moments, or a longer horizon"
             raise ValueError(
                 f"cv leaves {len(self.rows)} rows out, too few to learn the noise from: use "
@@ -143,48 +149,108 @@ class OutOfFold:
         return np.clip(means, *self._limits)
 
     @cached_property
-    def beyond(self) -> tuple[Array, Array]:
+    def beyond(self) -> tuple[Array, Array, Array]:
         """How far, column by column, rows left out lie below and above those trained on.
 
-        Zero unless rows follow each other in time: later rows then lie beyond earlier ones by their
-        nature, and the errors of rows left out already include what that costs.
+        And one over how far those of a typical fold do, zero where that is next to nothing: other
+        columns drift. Zero unless rows follow each other in time: later rows then lie beyond
+        earlier ones by their nature, and errors of rows left out already include what that costs.
         """
-        source, tied = self.table.source, self.table.dependence
-        below, above = np.zeros(source.shape[1]), np.zeros(source.shape[1])
-        for train, test in self._given if tied is not None and tied.time is not None else ():
+        source, none = self.table.source, np.zeros(self.table.source.shape[1])
+        if not self.in_time:
+            return none, none, none
+        below, above = list[Array](), list[Array]()
+        for train, test in self._given:
             known, new = source[train], source[test]
-            below = np.maximum(below, known.min(axis=0) - new.min(axis=0))
-            above = np.maximum(above, new.max(axis=0) - known.max(axis=0))
-        return below, above
+            below.append(known.min(axis=0) - new.min(axis=0))
+            above.append(new.max(axis=0) - known.max(axis=0))
+        step = np.median(np.maximum(np.maximum(below, above), 0.0), axis=0)
+        drifts = step > SOON * np.ptp(source[self.table.rows], axis=0)
+        lowest, highest = (np.maximum(np.max(far, axis=0), 0.0) for far in (below, above))
+        return (
+            lowest,
+            highest,
+            np.where(drifts, 1.0 / np.maximum(np.where(drifts, step, 1.0), 1e-300), 0.0),
+        )
+
+    @cached_property
+    def later(self) -> list[fleet.Rows]:
+        """Rows left out by later folds than each; none unless rows follow each other in time."""
+        tied = self.table.dependence
+        if tied is None or tied.time is None:
+            return [self.rows[:0] for _ in self.folds]
+        moments = tied.time[self.rows]
+        return [
+            np.setdiff1d(self.rows[moments > tied.time[test].max()], train)
+            for train, test in self._given
+        ]
+
+    def trained_on(self, fold: int) -> fleet.Rows:
+        """The rows that a fold trains on."""
+        return self._given[fold][0]
 
     def standard_error(self, values: Array) -> float:
-        """Of the mean of values of the rows left out; a group counts as one observation."""
+        """Of the mean of values of the rows left out; a group counts as one observation.
+
+        In time, so do as many rows as remember each other.
+        """
         centred = values - np.average(values, weights=self.weight)
-        if self.table.dependence is None or self.table.dependence.groups is None:
-            return float(np.sqrt(np.average(centred**2, weights=self.weight) / len(values)))
-        groups = self.table.dependence.groups[self.rows]
-        sums = np.bincount(groups, weights=self.weight * centred)
-        return float(np.sqrt(np.sum(sums**2)) / self.weight.sum())
+        tied = self.table.dependence
+        if tied is not None and tied.groups is not None:
+            sums = np.bincount(tied.groups[self.rows], weights=self.weight * centred)
+            return float(np.sqrt(np.sum(sums**2)) / self.weight.sum())
+        count = len(values) / (serial.memory(centred[self._in_order]) if self.in_time else 1.0)
+        return float(np.sqrt(np.average(centred**2, weights=self.weight) / count))
+
+    @cached_property
+    def _in_order(self) -> NDArray[np.int64]:
+        """Places of the rows left out, in the order of time."""
+        tied = self.table.dependence
+        assert tied is not None
+        assert tied.time is not None
+        return np.argsort(tied.time[self.rows], kind="stable")
+
+    @property
+    def unit_of(self) -> NDArray[np.int64]:
+        """Number of the unit of each row left out: its group, or in time its block of rows.
+
+        A block has as many rows as remember each other.
+        """
+        tied = self.table.dependence
+        if tied is None or tied.groups is None:
+            block = np.empty(len(self.rows), dtype=np.int64)
+            order = self._in_order if self.in_time else np.arange(len(self.rows))
+            block[order] = np.arange(len(self.rows)) // math.ceil(self._memory)
+            return block
+        return np.asarray(np.unique(tied.groups[self.rows], return_inverse=True)[1].ravel())
+
+    def units(self, rows: NDArray[np.int64]) -> int:
+        """How many independent units these rows are: groups; in time, as the errors remember."""
+        tied = self.table.dependence
+        if tied is not None and tied.groups is None and tied.time is not None:
+            return max(1, round(len(rows) / self._memory))
+        return independent(tied, rows)
 
     @property
     def rows_per_unit(self) -> float:
-        """Rows of an independent unit: of a group on average; one if there are no groups."""
-        return len(self.rows) / independent(self.table.dependence, self.rows)
+        """Rows of an independent unit on average; one if rows are independent."""
+        return len(self.rows) / self.units(self.rows)
 
-    @cached_property
+    @property
     def caution(self) -> float:
-        """How much wider a distribution must be because few groups tell how much groups differ.
+        """How much wider a distribution must be because few units tell how much they differ.
 
-        Their spread is known from so many groups, and so is the middle that they differ from: the
-        interval of a new one is that of Student's t. One without groups: of rows there are many.
+        Their spread is known from so many groups, or times, and so is the middle that they differ
+        from: the interval of a new one is that of Student's t. One of independent rows, of which
+        there are many.
         """
         from scipy.special import ndtri, stdtrit
 
-        groups = independent(self.table.dependence, self.rows)
-        if groups == len(self.rows) or groups < 2:
+        units = max(self.units(self.rows), 2)
+        if units >= len(self.rows):
             return 1.0
-        heavier = stdtrit(groups - 1, 0.95) / ndtri(0.95)
-        return float(heavier * np.sqrt(1.0 + 1.0 / groups))
+        heavier = stdtrit(units - 1, 0.95) / ndtri(0.95)
+        return float(heavier * np.sqrt(1.0 + 1.0 / units))
 
     def average(self, values: Sequence[Array]) -> Array:
         """From the values of each fold's rows to one for each row; zero for rows never left out."""
@@ -224,11 +290,16 @@ class OutOfFold:
         ``blended`` is the mean of networks that learned only the noise; with neither that nor
         ``joint`` they have learned only the mean.
         """
-        means, logs, k = [], [], len(self.folds)
+        means, logs, further, k = [], [], [], len(self.folds)
         for fold, (_, test) in enumerate(self.folds):
             mean, std = trained.networks[fold::k].predict(np.ascontiguousarray(X[test]))
             means.append(self.bounded(mean.mean(axis=0)))
             logs.append(np.log(std).mean(axis=0))
+            if len(after := self.later[fold]):
+                mean, _ = trained.networks[fold::k].predict(np.ascontiguousarray(X[after]))
+                further.append(self.bounded(mean.mean(axis=0)))
+            else:
+                further.append(np.zeros(0))
         mean = self.average(means) if blended is None else blended
         noisy = joint or blended is not None
         return Candidate(
@@ -240,15 +311,35 @@ class OutOfFold:
             joint=joint,
             kind=kind,
             networks=trained.networks,
+            later=self.as_later(further),
         )
 
+    def as_later(self, means: Sequence[Array]) -> Array | None:
+        """From means of the rows after each fold's to :attr:`Candidate.later`."""
+        if not self.in_time:
+            return None
+        whole = np.full((len(means), len(self.count)), np.nan)
+        for own, rows, some in zip(whole, self.later, means, strict=True):
+            own[rows] = some
+        return whole
+
     def blend(self, candidates: Sequence[Candidate]) -> Array:
-        """Give each of the candidates its share in the blended mean, and return that mean."""
+        """Give each of the candidates its share in the blended mean, and return that mean.
+
+        In time, the mean of a stretch is blended by the shares of the others: the errors of a few
+        stretches are few, and shares that these have chosen themselves would make them too small.
+        """
         means = np.array([candidate.mean for candidate in candidates])
         shares = stacking.blend(means[:, self.rows], self.table.y[self.rows], self.weight)
         for candidate, share in zip(candidates, shares.tolist(), strict=True):
             candidate.share = share
         blended: Array = shares @ means
+        for others, test in self.folds if self.in_time else ():
+            weight = (
+                np.ones(len(others)) if self.table.weight is None else self.table.weight[others]
+            )
+            own = stacking.blend(means[:, others], self.table.y[others], weight)
+            blended[test] = own @ means[:, test]
         return blended
 
     def mix(self, candidates: Sequence[Candidate], entropy: Any) -> Prediction:
@@ -269,6 +360,8 @@ class OutOfFold:
             log_stds.append(shape.applied(log_std))
             candidate.shape = shape
         widths = np.array(log_stds)
+        if self.in_time:
+            self._memory = serial.memory((y - means.mean(axis=0))[self._in_order])
         given = y[few], means[:, few], widths[:, few], self.weight[few]
         weights = stacking.mix(*given, largest, PRIOR_ROWS * self.rows_per_unit)
         for candidate, some in zip(candidates, weights, strict=True):

@@ -78,8 +78,7 @@ def train(plan: SearchPlan, held_out: OutOfFold, candidates: Sequence[Candidate]
     networks = [join([some[s].networks for s in good]) for some in each]
     factors = {noise: gain.factor(len(good)) for noise, gain in gains.items()}
     factor = float(np.average(list(factors.values()), weights=weights))
-    wider = {noise: own * held_out.caution for noise, own in factors.items()}
-    return Refit(dict(zip(kinds, networks, strict=True)), wider, factor, steps)
+    return Refit(dict(zip(kinds, networks, strict=True)), factors, factor, steps)
 
 
 @dataclass(frozen=True)
@@ -189,7 +188,7 @@ class _LearningCurve:
         random = 2.0 * (1.0 - (error(fewer.mean(axis=0)) / single) ** 2)
         random = float(np.clip(random, 0.0, 1.0))
         more_rows = (error(mean) / (single * _averaged(random, remaining))) ** self.growth
-        return Gain(more_rows, random, independent(table.dependence, rows), remaining)
+        return Gain(more_rows, random, self.held_out.units(rows), remaining)
 
 
 def _remaining(blend: Sequence[tuple[NetworkKind, float]]) -> float:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvenet._automatic import baselines, free_shape, refit
+from mvenet._automatic import baselines, free_shape, refit, serial
 from mvenet._automatic.constants import BETTER_BY, WORTH_MORE
 from mvenet._automatic.kinds import NetworkKind
 from mvenet._automatic.out_of_fold import Candidate, OutOfFold, Prediction
@@ -239,8 +239,8 @@ def composed(
         if candidate.weight:
             if candidate.joint:
                 numbers[again.key(candidate)] = len(noises)
-            networks, shape = again.networks_of(candidate), again.shape_of(candidate)
-            noises.append(candidate.as_noise(networks, shape))
+            shape = again.shape_of(candidate).times(held_out.caution)
+            noises.append(candidate.as_noise(again.networks_of(candidate), shape))
     means, shares = dict[Any, Mean](), dict[Any, float]()
     for candidate in candidates:
         if candidate.share:
@@ -254,7 +254,11 @@ def composed(
                 means[key] = NetworkMean(again.networks_of(candidate), candidate.encoded)
     table = held_out.table
     seen = Range.of(table.source[table.rows], table.y[table.rows], predicted.typical_std)
-    seen = seen.reaching(*held_out.beyond)
+    below, above, pace = held_out.beyond
+    seen = seen.reaching(below, above)
+    if pace.any():
+        drift = serial.distant_error(held_out, candidates, seen)
+        seen = replace(seen, pace=pace, drift_std=drift)
     return Composite(
         piecewise,
         seen,

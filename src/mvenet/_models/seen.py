@@ -23,6 +23,10 @@ class Range:
 
     ``typical_std`` is the standard deviation of a normal whose 90 % interval is as wide as that of
     a typical training row. Models of files that are older than this field have none.
+
+    If rows follow each other in time, ``pace`` is one over the distance that each column covers in
+    a stretch, zero if it does not drift; ``drift_std`` is the standard deviation of what is added
+    to errors many stretches later.
     """
 
     x_low: Array
@@ -31,6 +35,8 @@ class Range:
     y_high: float
     y_std: float
     typical_std: float = 0.0
+    pace: Array | None = None
+    drift_std: float = 0.0
 
     @staticmethod
     def of(X: NDArray[Any], y: Array, typical_std: float) -> Range:
@@ -69,13 +75,26 @@ class Range:
         use. Noise may be small at the end of the range and large in the middle, so the variance of
         a typical row is added, too, in full from a twentieth of the range on: otherwise an interval
         could be narrower outside than anywhere inside.
+
+        In time there is besides what errors were found to grow by, beyond the next stretch.
         """
         length = self.x_high - self.x_low
         with np.errstate(over="ignore"):
             beyond = np.abs(X - clipped) / np.where(length > 0, length, 1.0)
             far = np.minimum(np.square(np.minimum(beyond, 1e100)).sum(axis=1), 1e100)
         near = np.minimum(far / SOON**2, 1.0)
-        return np.asarray(far / (1.0 + far) * unknown_std**2 + near * self.typical_std**2)
+        added = far / (1.0 + far) * unknown_std**2 + near * self.typical_std**2
+        if self.pace is None:
+            return np.asarray(added)
+        return np.asarray(added + self.drifted(X, clipped) * self.drift_std**2)
+
+    def drifted(self, X: NDArray[Any], clipped: Array) -> Array:
+        """Share of the variance of distant rows that is added: a half after a stretch."""
+        assert self.pace is not None
+        with np.errstate(over="ignore", invalid="ignore"):
+            beyond = np.minimum(np.abs(X - clipped), 1e100) * self.pace
+            far = np.minimum(np.square(np.minimum(beyond, 1e100)).sum(axis=1), 1e100)
+        return np.asarray(far / (1.0 + far))
 
     def check(self, n_columns: int) -> None:
         """Raise an error if a fit cannot have made it."""
@@ -84,7 +103,9 @@ class Range:
         check_array(self.x_high, (n_columns,), "x_high")
         for name in ("y_low", "y_high"):
             check_number(getattr(self, name), name)
-        for name in ("y_std", "typical_std"):
+        if self.pace is not None:
+            check_array(self.pace, (n_columns,), "pace", least=0.0)
+        for name in ("y_std", "typical_std", "drift_std"):
             check_number(getattr(self, name), name, least=0.0)
             require(getattr(self, name) < WIDEST, f"{name} is too large to be squared")
         ordered = (self.x_low <= self.x_high).all() and self.y_low <= self.y_high

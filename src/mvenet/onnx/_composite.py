@@ -275,7 +275,13 @@ def _added_variance(graph: Graph, model: Composite, x: str, clipped: str) -> str
     far = graph("Min", _row_sum(graph, graph("Mul", beyond, beyond)), FAR)
     unknown = graph("Mul", graph("Div", far, graph("Add", far, 1.0)), model.unknown_std**2)
     near = graph("Min", graph("Div", far, SOON**2), 1.0)
-    return graph("Add", unknown, graph("Mul", near, model.range.typical_std**2))
+    added = graph("Add", unknown, graph("Mul", near, model.range.typical_std**2))
+    if model.range.pace is None:
+        return added
+    strides = graph("Min", graph("Mul", graph("Min", distance, FAR), model.range.pace), FAR)
+    later = graph("Min", _row_sum(graph, graph("Mul", strides, strides)), FAR)
+    share = graph("Div", later, graph("Add", later, 1.0))
+    return graph("Add", added, graph("Mul", share, model.range.drift_std**2))
 
 
 def _row_sum(graph: Graph, value: str) -> str:

@@ -379,6 +379,8 @@ def _(model: Composite, rounded: bool) -> dict[str, Any]:
         "unknown": float(model.unknown_std),
         "typical": seen.typical_std,
         "soon": SOON,
+        "pace": [] if seen.pace is None else seen.pace.tolist(),
+        "drift": seen.drift_std,
         "x_low": seen.x_low.tolist(),
         "x_high": seen.x_high.tolist(),
         "piecewise": _piecewise_data(model.piecewise),

@@ -160,7 +160,9 @@ function whatIf(prefix) { // of several targets each has one, and its own beginn
       return sum + Math.min(((v - within[j]) / length) ** 2, 1e100);
     }, 0);
     const near = Math.min(far / model.soon ** 2, 1);
-    const added = Math.sqrt((far / (1 + far)) * model.unknown ** 2 + near * model.typical ** 2);
+    const later = model.pace.reduce((sum, pace, j) => sum + Math.min(((x[j] - within[j]) * pace) ** 2, 1e100), 0);
+    const drift = (later / (1 + later)) * model.drift ** 2;
+    const added = Math.sqrt((far / (1 + far)) * model.unknown ** 2 + near * model.typical ** 2 + drift);
     const widest = model.widest === null ? Infinity : model.widest;
     const wide = (std) => clip(Math.hypot(std, added), model.narrowest || 0, widest);
     const members = model.noises.flatMap((noise, i) => {
