@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
+from sklearn import config_context
 from sklearn.tree import DecisionTreeRegressor
 
 from mvenet._automatic.constants import BETTER_BY, PARTS
@@ -38,6 +39,7 @@ SURE = 1e-7  # a probability is taken to be no closer to 0 or 1
 MOST_TARGETS_OF_TREES = 8  # products of scores grow with the square
 FEWEST_ROWS_OF_TREES, MOST_ROWS_OF_TREES = 200, 20_000
 TREES, ROWS_OF_A_LEAF, LEAVES = 60, 25, 40
+JUDGED_TREES = 20  # by rows that they did not see: more would be better, and take longer
 COLUMNS = 0.7  # share of the columns that a split may ask for
 SHARES = (0.25, 0.5, 0.75, 0.9, 1.0)
 CLAIMS = 100  # levels of intervals for all targets, from 0 on
@@ -185,7 +187,7 @@ class _Local:
             left_out = np.flatnonzero(part == number)
             if 0 < len(left_out) < n:
                 known = np.flatnonzero(part != number)
-                other[left_out] = self._trees(known).correlations(self.X[left_out])
+                other[left_out] = self._trees(known, JUDGED_TREES).correlations(self.X[left_out])
             else:
                 other[left_out] = self.found.constant
         before = Copula(self.found.constant, self.found.independent).log_ratio(low, high)
@@ -235,24 +237,26 @@ class _Local:
             centred = np.asarray(np.bincount(numbers, weights=centred), dtype=np.float64)
         return float(np.sqrt(np.sum(centred**2)) / self.weight.sum())
 
-    def _trees(self, rows: NDArray[np.int64]) -> LocalCorrelation:
+    def _trees(self, rows: NDArray[np.int64], count: int = TREES) -> LocalCorrelation:
         """Fitted to products of two targets' scores; leaves hold the mean of all products."""
-        X = np.clip(self.X[rows], -1e30, 1e30).astype(np.float32)
+        X = np.clip(self.X[rows], -1e30, 1e30).astype(np.float32, "C")
         scores, weight = self.scores[rows], self.weight[rows]
         k = scores.shape[1]
         first, second = np.triu_indices(k, 1)
         least = max(ROWS_OF_A_LEAF, len(rows) // LEAVES)
         products = scores[:, :, None] * scores[:, None, :]
+        learned = np.ascontiguousarray(products[:, first, second])
         trees, tables = [], []
-        for _ in range(TREES):
-            seed = int(self.rng.integers(2**31))
-            # The best splits, not random ones: regions have edges.
-            tree = DecisionTreeRegressor(
-                min_samples_leaf=least, max_features=COLUMNS, random_state=seed
-            )
-            tree.fit(X, products[:, first, second], sample_weight=weight)
-            trees.append(tree)
-            tables.append(_of_leaves(tree.apply(X), products, weight))
+        with config_context(skip_parameter_validation=True):  # half of the time of a small tree
+            for _ in range(count):
+                seed = int(self.rng.integers(2**31))
+                # The best splits, not random ones: regions have edges.
+                tree = DecisionTreeRegressor(
+                    min_samples_leaf=least, max_features=COLUMNS, random_state=seed
+                )
+                tree.fit(X, learned, weight, check_input=False)
+                trees.append(tree)
+                tables.append(_of_leaves(tree.apply(X, check_input=False), products, weight))
         return _numbered(trees, tables)
 
 

@@ -126,7 +126,7 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
         n, entropy = len(table.rows), fleet.seed_entropy(self.random_state)
         cv = self.cv
         if cv is None:
-            cv = usual_number(plan.usual_folds(n), table.dependence, table.rows)
+            cv = usual_number(plan.usual_folds(n, self._targets), table.dependence, table.rows)
         folds = folds_of_table("cv", cv, table, fleet.derived_seed(entropy, 0, 0, 0))
         return plan.describe(
             table.within(folds),
