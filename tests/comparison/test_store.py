@@ -484,7 +484,7 @@ def test_a_loky_worker_that_dies_is_told_and_loses_no_finished_fold(tmp_path, mo
     dying = """
 run = c._run_fold
 def dying(experiment, fold, n_jobs, ticks):
-    if fold == 7:
+    if fold == 5:
         import time; time.sleep(1.0); os.kill(os.getpid(), 9)
     return run(experiment, fold, n_jobs, ticks)
 c._run_fold = dying
