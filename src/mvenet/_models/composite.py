@@ -45,7 +45,7 @@ from mvenet._models.noise import Noise
 from mvenet._models.piecewise import Piecewise
 from mvenet._models.seen import Range
 from mvenet._models.unknown import apart_from, averaged, check_donors, completed
-from mvenet._utils.sums import average, variance
+from mvenet._utils.sums import average, between, variance
 from mvenet.distributions import LogNormalMixture, NormalMixture, WithAtoms
 
 Array = NDArray[np.float64]
@@ -218,25 +218,26 @@ class Composite:
         each = np.zeros((1, len(X)))  # with networks, a line for each of them
         for share, part in zip(self.shares, self.means, strict=True):
             each = each + share * part.evaluate(inputs)
-        blended, disagreement = np.clip(average(each), *self.limits), variance(each)
+        limits, weights = self.limits, self.weights
+        blended, disagreement = between(average(each), *limits), variance(each)
         added = self.range.added_variance(X, inputs.clipped, self.unknown_std)
-        means, stds, at = np.empty((len(self), len(X))), np.empty((len(self), len(X))), 0
+        shape = len(weights) + (0 if self.free is None else self.free.count), len(X)
+        means, stds, at = np.empty(shape), np.empty(shape), 0
         root = np.sqrt(added) if added.any() else None  # most rows are like the training rows
         for number, noise in enumerate(self.noises):
-            mean, widths = noise.components(inputs, number, blended, self.limits)
+            mean, widths = noise.components(inputs, number, blended, limits)
             here = slice(at, at + len(widths))
             means[here] = mean
             stds[here] = widths if root is None else np.hypot(widths, root)
             at = here.stop
-        narrowest, weights = max(self.narrowest, _TINY), self.weights
-        np.clip(stds[:at], narrowest, self.widest, out=stds[:at])
+        narrowest = max(self.narrowest, _TINY)
+        stds[:at] = between(stds[:at], narrowest, self.widest)
         if self.free is not None:
             noises = mixture.moments(means[:at], stds[:at], weights, log=False)
             values, some, weights = self.free.components(inputs, at, *noises)
-            np.clip(values, *self.limits, out=means[at:])
-            np.clip(
-                some if root is None else np.hypot(some, root), narrowest, self.widest, stds[at:]
-            )
+            means[at:] = between(values, *limits)
+            some = some if root is None else np.hypot(some, root)
+            stds[at:] = between(some, narrowest, self.widest)
         return means, stds, weights, disagreement + added
 
     def _with_unknown(

@@ -18,6 +18,7 @@ from mvenet._models.checks import (
     shape_of,
 )
 from mvenet._models.interface import Columns, Inputs
+from mvenet._utils.sums import between
 
 Array = NDArray[np.float64]
 
@@ -46,7 +47,7 @@ class LogColumns:
         if not len(self.column):
             return X
         u = (X[:, self.column].astype(np.float64) - self.origin) / self.length
-        return np.column_stack([X, np.log1p(self.rate * np.clip(u, 0.0, 1.0))])
+        return np.concatenate([X, np.log1p(self.rate * between(u, 0.0, 1.0))], axis=1)
 
     def check(self, n_columns: int) -> None:
         """Raise an error if a fit cannot have made it."""

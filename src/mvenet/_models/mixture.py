@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mvenet._utils.sums import weighted
+from mvenet._utils.sums import between, weighted
 
 Array = NDArray[np.float64]
 _TINY = float(np.finfo(np.float64).tiny)
@@ -38,7 +38,7 @@ class Shape:
 
     def applied(self, log_std: Array) -> Array:
         """Logarithm of the standard deviation."""
-        return np.clip(self.offset + self.exponent * log_std, self.low, self.high)
+        return between(self.offset + self.exponent * log_std, self.low, self.high)
 
     def times(self, factor: float) -> Shape:
         """The same for standard deviations that are so many times as large."""

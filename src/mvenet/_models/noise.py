@@ -12,7 +12,7 @@ from mvenet._models.interface import Columns, Inputs
 from mvenet._models.means import check_reading
 from mvenet._models.mixture import MULTIPLES, Shape
 from mvenet._models.networks import Networks
-from mvenet._utils.sums import average
+from mvenet._utils.sums import average, between
 
 Array = NDArray[np.float64]
 
@@ -56,7 +56,7 @@ class Noise:
             return self.networks.predict(
                 inputs.plain, inputs.threads, piecewise=piecewise, last=blended
             )
-        further = np.column_stack([inputs.plain, blended])
+        further = np.concatenate([inputs.plain, blended[:, None]], axis=1)
         return self.networks.predict(further, inputs.threads)
 
     def components(
@@ -65,7 +65,7 @@ class Noise:
         """Mean (n,) and standard deviations (c, n) of its components, for each row."""
         if self.joint:
             means, stds = inputs.of_joint(number)
-            mean = np.clip(average(means), *limits)
+            mean = between(average(means), *limits)
         else:
             mean, stds = blended, self.predict(inputs, blended)[1]
         std = np.exp(self.shape.applied(average(np.log(stds))))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvenet._models.checks import check_array, check_fields, check_number, require
+from mvenet._utils.sums import between
 
 Array = NDArray[np.float64]
 # Lengths of a column's range beyond its end from which on an interval is at least a typical one.
@@ -66,7 +67,7 @@ class Range:
     def within(self, X: NDArray[Any]) -> Array:
         """Each column cut to the range."""
         # By rows in memory: a sum over columns then has one order, whatever X has.
-        return np.ascontiguousarray(np.clip(X, self.x_low, self.x_high), dtype=np.float64)
+        return np.ascontiguousarray(between(X, self.x_low, self.x_high), dtype=np.float64)
 
     def added_variance(self, X: NDArray[Any], clipped: Array, unknown_std: float) -> Array:
         """Variance that every component has besides, for each row: zero within the range.
