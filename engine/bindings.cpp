@@ -472,6 +472,51 @@ nb::object predict_trees(const Matrix& x, const Vector<Feature>& feature,
     return found.release();
 }
 
+// Trees, one for each seed, as predict_trees takes them.
+nb::object grow_trees(const Matrix& x, const Vector<double>& y,
+                      const std::optional<Vector<double>>& weight,
+                      const Vector<std::uint64_t>& seeds, std::int64_t drawn) {
+    const Table table = table_of(x);
+    const std::size_t n = x.shape(0), longest = 16;
+    const bool whole = y.shape(0) == n && (!weight || weight->shape(0) == n);
+    if (!whole || !n || std::int64_t(n) > most_counted || !seeds.shape(0) || drawn < 0 ||
+        drawn > most_counted)
+        throw std::invalid_argument("trees need as many rows of x as of y, and seeds");
+    const std::size_t stride = (x.shape(1) + longest - 1) / longest * longest;
+    std::vector<float> padded(n * stride);
+    std::vector<Tree> trees(seeds.shape(0));
+    {
+        const nb::gil_scoped_release unlocked;
+        constexpr double largest = 1e30;  // a difference of two is still a float
+        for (std::size_t r = 0; r < n; ++r)
+            for (int c = 0; c < table.columns; ++c)
+                padded[r * stride + std::size_t(c)] =
+                    float(std::clamp(table.at(std::int64_t(r), c), -largest, largest));
+        const Sample sample{padded.data(), std::ptrdiff_t(stride),
+                            table.columns, std::int64_t(n),
+                            y.data(),      weight ? weight->data() : nullptr,
+                            drawn};
+        for (std::size_t t = 0; t < trees.size(); ++t)
+            chosen().grow_tree(sample, seeds.data()[t], trees[t]);
+    }
+    std::size_t nodes = 0;
+    for (const Tree& tree : trees) nodes += tree.feature.size();
+    Owned<std::int32_t> feature({nodes}), right({nodes});
+    Owned<float> threshold({nodes});
+    Owned<std::int64_t> starts({trees.size() + 1});
+    std::size_t at = 0;
+    for (std::size_t t = 0; t < trees.size(); ++t) {
+        starts.data()[t] = std::int64_t(at);
+        std::copy(trees[t].feature.begin(), trees[t].feature.end(), feature.data() + at);
+        std::copy(trees[t].threshold.begin(), trees[t].threshold.end(), threshold.data() + at);
+        std::copy(trees[t].right.begin(), trees[t].right.end(), right.data() + at);
+        at += trees[t].feature.size();
+    }
+    starts.data()[trees.size()] = std::int64_t(at);
+    return nb::make_tuple(feature.release(), threshold.release(), right.release(),
+                          starts.release());
+}
+
 nb::object predict_process(const Matrix& x, const Vector<double>& center,
                            const Vector<double>& scale, const Square<double>& points,
                            const Vector<double>& weights, const Vector<double>& polynomial,
@@ -642,6 +687,8 @@ NB_MODULE(_engine, m) {
     m.def("predict_trees", &predict_trees<std::int32_t>, nb::kw_only(), "x"_a,
           "feature"_a.noconvert(), "threshold"_a, "right"_a, "starts"_a, "threads"_a,
           "each"_a = false);
+    m.def("grow_trees", &grow_trees, nb::kw_only(), "x"_a, "y"_a, "weight"_a.none(), "seeds"_a,
+          "drawn"_a, "Extremely randomised trees: feature, threshold, right and starts.");
     m.def("predict_process", &predict_process, nb::kw_only(), "x"_a, "center"_a, "scale"_a,
           "points"_a, "weights"_a, "polynomial"_a, "slope"_a, "intercept"_a, "threads"_a);
     m.def("quantiles", &quantiles, nb::kw_only(), "means"_a, "stds"_a, "weights"_a, "mass"_a,

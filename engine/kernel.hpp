@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 namespace mvenet {
 
@@ -197,6 +198,24 @@ struct Mixtures {
     bool weights_by_row;
 };
 
+// What trees are grown from: rows of float32, `stride` of them apart, which is a multiple of any
+// vector's length; zeros beyond the columns.
+struct Sample {
+    const float* x;
+    std::ptrdiff_t stride;
+    int columns;
+    std::int64_t rows;
+    const double* y;
+    const double* weight;  // or null
+    std::int64_t drawn;    // rows that each tree draws with replacement, or 0: all
+};
+
+// A tree as trees.hpp reads it.
+struct Tree {
+    std::vector<std::int32_t> feature, right;
+    std::vector<float> threshold;
+};
+
 struct Kernels {
     const char* name;
     KernelsFor<float> single;
@@ -211,6 +230,7 @@ struct Kernels {
     void (*crps)(const Mixtures&, const double* y, double* out);
     void (*partials)(const Mixtures&, const double* cells, std::int64_t count, const double* origin,
                      double* out);
+    void (*grow_tree)(const Sample&, std::uint64_t seed, Tree&);
 };
 
 const Kernels& kernels_baseline();

@@ -15,7 +15,8 @@ const Kernels& kernels_avx2() {
         avx2::quantiles,
         avx2::probabilities,
         avx2::crps,
-        avx2::partials};
+        avx2::partials,
+        avx2::grow_tree};
     return kernels;
 }
 

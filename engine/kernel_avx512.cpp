@@ -16,7 +16,8 @@ const Kernels& kernels_avx512() {
         avx512::quantiles,
         avx512::probabilities,
         avx512::crps,
-        avx512::partials};
+        avx512::partials,
+        avx512::grow_tree};
     return kernels;
 }
 

@@ -21,7 +21,8 @@ const Kernels& kernels_baseline() {
                                      baseline::quantiles,
                                      baseline::probabilities,
                                      baseline::crps,
-                                     baseline::partials};
+                                     baseline::partials,
+                                     baseline::grow_tree};
     return kernels;
 }
 

@@ -8,7 +8,13 @@
 
 namespace mvenet::MVENET_ISA {
 
-enum class Stream : std::uint64_t { mean_weights, variance_weights, warmup_batches, batches };
+enum class Stream : std::uint64_t {
+    mean_weights,
+    variance_weights,
+    warmup_batches,
+    batches,
+    trees
+};
 
 class Random {
 public:

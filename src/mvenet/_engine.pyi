@@ -81,6 +81,14 @@ def predict_trees(
     threads: int,
     each: bool = False,
 ) -> NDArray[np.float64]: ...
+def grow_trees(
+    *,
+    x: NDArray[Any],
+    y: NDArray[np.float64],
+    weight: NDArray[np.float64] | None,
+    seeds: NDArray[np.uint64],
+    drawn: int,
+) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int32], NDArray[np.int64]]: ...
 def predict_process(
     *,
     x: NDArray[Any],

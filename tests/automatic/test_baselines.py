@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_array_equal
 from shorter import short_trainings
-from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, Ridge
 from two_noises import X, Y
 
 from mvenet import AutoRegressor
 from mvenet._automatic import baselines
 from mvenet._automatic.out_of_fold import OutOfFold
+from mvenet._models.forest import Forest
 from mvenet._training.fleet import derived_seed
 from mvenet._training.plan import Table
 
 pytestmark = pytest.mark.usefixtures("short")
 
 
-def test_trees_are_those_of_scikit_learns_forest_and_leave_the_filters_of_warnings_alone():
-    before = list(warnings.filters)
+def test_trees_of_a_fold_have_not_seen_its_rows_and_know_no_threads():
     every = np.arange(len(Y))
     folds = [(np.setdiff1d(every, test), test) for test in np.array_split(every, 8)]
     held_out = OutOfFold(Table(X, Y, None, every), folds, log=False)
     with short_trainings(times=1):
-        trees = baselines.candidates(["trees"], held_out, folds, 0, threads=4)[0]
-    assert warnings.filters == before
-    forest = ExtraTreesRegressor(100, random_state=derived_seed(0, 1, 0, 0, 0) % 2**32)
-    for train, test in folds:
-        center, scale = Y[train].mean(), Y[train].std()
-        expected = forest.fit(X[train], (Y[train] - center) / scale).predict(X[test])
-        assert_allclose(trees.mean[test], center + scale * expected, atol=1e-5)
+        trees, again = (
+            baselines.candidates(["trees"], held_out, folds, 0, threads=threads)[0]
+            for threads in (4, 1)
+        )
+    assert_array_equal(trees.mean, again.mean)
+    assert_array_equal(trees.values, again.values)
+    train, test = folds[3]
+    center, scale = Y[train].mean(), Y[train].std()
+    rng = np.random.default_rng(derived_seed(0, 1, 0, 0, 0) % 2**32)
+    seeds = rng.integers(2**64, size=100, dtype=np.uint64)
+    known = (Y[train] - center) / scale
+    alone = Forest.grown(X[train], known, None, seeds, 0, center, scale)
+    assert_array_equal(trees.mean[test], alone.predict(X[test]))
 
 
 def test_any_regressor_can_be_a_mean(tmp_path):

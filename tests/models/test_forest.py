@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import reference
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import ExtraTreesRegressor
 
+from mvenet import _engine
 from mvenet._models.forest import Forest
 from mvenet.persistence import load, save
 
@@ -67,6 +69,113 @@ def test_features_of_four_bytes_in_model_files(tmp_path):
     assert_array_equal(load(path).predict(X), expected)
     with pytest.raises(ValueError, match="feature is not a block"):
         save(with_features(np.int64), path)
+
+
+def check_growth(tree, x, y, weight, seed):
+    """Follow a tree with the thresholds that its seed draws: the fifth stream is that of trees.
+
+    Two columns may part the rows alike, so that the one taken must be as good as any.
+    """
+    (feature, threshold, right), rng = tree, reference.Rng(seed, 4)
+
+    def squares(rows):
+        mean = np.average(y[rows], weights=weight[rows]) if len(rows) else 0.0
+        return (weight[rows] * (y[rows] - mean) ** 2).sum()
+
+    def follow(node, rows):
+        low, high = x[rows].min(axis=0), x[rows].max(axis=0)
+        same = np.ptp(y[rows]) == 0
+        if not same:
+            at = low + np.array([rng.uniform() for _ in low], dtype=np.float32) * (high - low)
+            at = np.where(at < high, at, low)
+            rng.below(len(low))
+        if same or (low == high).all():
+            assert feature[node] == -1
+            assert threshold[node] == pytest.approx(np.average(y[rows], weights=weight[rows]))
+            return node + 1
+        left = [sum(map(squares, (rows[side], rows[~side]))) for side in (x[rows] <= at).T]
+        best = feature[node]
+        assert low[best] < high[best]
+        assert left[best] == pytest.approx(np.min(left, where=low < high, initial=np.inf), abs=1e-4)
+        assert threshold[node] == pytest.approx(at[best], rel=1e-5, abs=1e-6)
+        goes = x[rows, best] <= threshold[node]
+        assert right[node] == follow(node + 1, rows[goes])
+        return follow(right[node], rows[~goes])
+
+    assert follow(0, np.arange(len(y))) == len(feature)
+
+
+@pytest.mark.parametrize("columns", [1, 5, 16, 35])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_tree_is_grown_as_by_hand(columns, weighted):
+    rng = np.random.default_rng(columns)
+    x = rng.normal(size=(80, columns)).astype(np.float32)
+    x[:, 0] = x[:, 0].round()  # rows that nothing tells apart, if it is the only column
+    y = x[:, 0] + rng.normal(size=80).round(1)
+    weight = rng.uniform(0.5, 2.0, 80).astype(np.float32).astype(np.float64)
+    given = weight if weighted else None
+    seeds = np.array([3, 2**64 - 1], dtype=np.uint64)
+    forest = Forest.grown(x, y, given, seeds, 0, 0.0, 1.0)
+    for tree, seed in enumerate(seeds.tolist()):
+        part = slice(*forest.starts[tree : tree + 2])
+        nodes = [a[part] for a in (forest.feature, forest.threshold, forest.right)]
+        check_growth(nodes, x, y, weight if weighted else np.ones(80), seed)
+
+
+def test_grown_trees_are_as_good_as_scikit_learns():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (800, 4))
+    y = np.sin(2 * x[:, 0]) + x[:, 1] ** 2 + 0.3 * rng.normal(size=800)
+    seen, new = slice(400), slice(400, None)
+    theirs = ExtraTreesRegressor(300, random_state=0).fit(x[seen], y[seen])
+    ours = Forest.grown(x[seen], y[seen], None, np.arange(300, dtype=np.uint64), 0, 0.0, 1.0)
+    errors = [np.sqrt(np.mean((y - m.predict(x))[new] ** 2)) for m in (ours, theirs)]
+    assert errors[0] == pytest.approx(errors[1], rel=0.03)
+    columns = np.concatenate([tree.tree_.feature for tree in theirs.estimators_])
+    used = [np.bincount(some[some >= 0]) for some in (ours.feature, columns)]
+    assert_allclose(*used, rtol=0.04)
+    assert_allclose(ours.values(x[seen]), np.tile(y[seen], (300, 1)), atol=1e-5)
+
+
+def test_a_tree_may_draw_its_rows_and_weights_count_as_copies():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(50, 3)), rng.normal(size=50)
+    seeds = np.arange(400, dtype=np.uint64)
+    drawn = Forest.grown(x, y, None, seeds, 50, 0.0, 1.0)
+    leaves = np.diff(drawn.starts) / 2 + 0.5
+    assert leaves.mean() == pytest.approx(50 * (1 - (1 - 1 / 50) ** 50), rel=0.02)
+    counts = rng.integers(1, 4, 50)
+    copied = Forest.grown(np.repeat(x, counts, 0), np.repeat(y, counts), None, seeds, 0, 0.0, 1.0)
+    weighed = Forest.grown(x, y, counts.astype(float), seeds, 0, 0.0, 1.0)
+    roots = [(f.feature[f.starts[:-1]], f.threshold[f.starts[:-1]]) for f in (copied, weighed)]
+    assert_array_equal(*(columns for columns, _ in roots))  # further down, columns may be as good
+    assert_array_equal(*(thresholds for _, thresholds in roots))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"y": np.ones(3)}, {"weight": np.ones(3)}, {"seeds": np.empty(0, np.uint64)}, {"drawn": -1}],
+    ids=["y", "weight", "seeds", "drawn"],
+)
+def test_nothing_grows_from_half_a_table(wrong):
+    given = {"x": np.ones((4, 2)), "y": np.ones(4), "weight": None, "drawn": 0}
+    seeds = {"seeds": np.ones(1, np.uint64)}
+    feature, threshold, right, starts = _engine.grow_trees(**given, **seeds)
+    assert (feature.tolist(), threshold.tolist(), right.tolist()) == ([-1], [1.0], [0])
+    assert starts.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="as many rows of x as of y"):
+        _engine.grow_trees(**given | seeds | wrong)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 0.0, 1e-60])
+@pytest.mark.parametrize("name", ["x", "y", "weight"])
+def test_growing_comes_to_an_end_whatever_it_is_given(name, number):
+    rng = np.random.default_rng(0)
+    given = {"x": rng.normal(size=(30, 3)), "y": rng.normal(size=30), "weight": np.ones(30)}
+    for some in (slice(1), slice(4), slice(None)):
+        given[name][some] = number
+        grown = _engine.grow_trees(**given, seeds=np.arange(5, dtype=np.uint64), drawn=0)
+        assert len(np.diff(grown[3])) == 5 and (np.diff(grown[3]) < 60).all()
 
 
 def test_a_forest_is_scikit_learns(tmp_path):

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import RidgeCV
-from sklearn.tree import ExtraTreeRegressor
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
@@ -170,31 +168,12 @@ def _linear(X: NDArray[Any], y: Array, weight: Array | None, _: int) -> Linear:
 
 
 def _trees(X: NDArray[Any], y: Array, weight: Array | None, seed: int) -> Forest:
-    """Extremely randomised trees: fewer where each is large.
-
-    Tree by tree: forests of scikit-learn in threads spoil each other's filters of warnings.
-    """
-    n, random = len(y), np.random.RandomState(seed)
-    center, scale = float(y.mean()), float(y.std()) or 1.0
-    largest = 1e30  # sums of larger ones overflow in single precision
-    X, target, trees = (
-        np.clip(X, -largest, largest).astype(np.float32, "C"),
-        (y - center) / scale,
-        [],
-    )
-    with config_context(skip_parameter_validation=True):  # half of the time of a small tree
-        for _ in range(_tree_count(n)):
-            tree = ExtraTreeRegressor(random_state=random.randint(np.iinfo(np.int32).max))
-            if n <= MOST_ROWS_OF_A_TREE:
-                trees.append(tree.fit(X, target, weight, check_input=False))
-            else:
-                drawn = np.random.RandomState(tree.random_state)
-                rows, counts = np.unique(
-                    drawn.randint(n, size=MOST_ROWS_OF_A_TREE), return_counts=True
-                )
-                each = counts if weight is None else counts * weight[rows]
-                trees.append(tree.fit(X[rows], target[rows], each, check_input=False))
-    return Forest.of(trees, center, scale)
+    """Extremely randomised trees: fewer where each is large."""
+    n, center, scale = len(y), float(y.mean()), float(y.std()) or 1.0
+    seeds = np.random.default_rng(seed).integers(2**64, size=_tree_count(n), dtype=np.uint64)
+    drawn = MOST_ROWS_OF_A_TREE if n > MOST_ROWS_OF_A_TREE else 0
+    weight = None if weight is None else weight / weight.mean()
+    return Forest.grown(X, (y - center) / scale, weight, seeds, drawn, center, scale)
 
 
 def _tree_count(n: int) -> int:

@@ -1,4 +1,4 @@
-"""Trees of scikit-learn as plain arrays, which a model file can hold and the engine can read."""
+"""Trees as plain arrays, which a model file can hold; the engine grows and reads them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from mvenet import _engine
 from mvenet._models.checks import check_array, check_fields, check_number, require, shape_of
 from mvenet._models.interface import Columns, Inputs
+
+GROWN_AT_ONCE = 200_000  # rows times trees: a tenth of a second
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Forest:
 
     @staticmethod
     def of(trees: Sequence[Any], center: float, scale: float) -> Forest:
-        """From trees fitted to y in standard deviations from its mean."""
+        """From scikit-learn's trees, fitted to y in standard deviations from its mean."""
         features, thresholds, rights = [], [], []
         for tree in (estimator.tree_ for estimator in trees):
             order, place = _depth_first(tree.children_left, tree.children_right)
@@ -57,6 +59,38 @@ class Forest:
             feature.astype(np.int16) if few else feature,
             np.concatenate(thresholds).astype(np.float32),
             np.concatenate(rights),
+            np.cumsum([0, *sizes]),
+            float(center),
+            float(scale),
+        )
+
+    @staticmethod
+    def grown(
+        X: NDArray[Any],
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64] | None,
+        seeds: NDArray[np.uint64],
+        drawn: int,
+        center: float,
+        scale: float,
+    ) -> Forest:
+        """Extremely randomised trees, one for each seed.
+
+        ``y`` is in standard deviations from its mean. A tree learns from all rows or, unless
+        ``drawn`` is zero, from so many that it draws with replacement.
+        """
+        some = max(1, GROWN_AT_ONCE // (drawn or len(y)))  # Ctrl-C is heard between calls
+        parts = [
+            _engine.grow_trees(x=X, y=y, weight=weight, seeds=seeds[at : at + some], drawn=drawn)
+            for at in range(0, len(seeds), some)
+        ]
+        feature, threshold, right = (np.concatenate([p[i] for p in parts]) for i in range(3))
+        sizes = np.concatenate([np.diff(p[3]) for p in parts])
+        few = feature.max() <= np.iinfo(np.int16).max
+        return Forest(
+            feature.astype(np.int16) if few else feature,
+            threshold,
+            right,
             np.cumsum([0, *sizes]),
             float(center),
             float(scale),
