@@ -125,15 +125,26 @@ def groups(data: Path, repeats: int, effort: str) -> None:
                 measured(rows, way, repeat, effort, (train, {"new": test}), given)
 
 
-def stretches(data: Path, repeats: int, effort: str) -> None:
-    """What comes after the first so many rows: all of it, and as much of it as is promised."""
-    tables = list(timed(data))
+def stretches(data: Path, repeats: int, effort: str, only: str | None) -> None:
+    """What comes after the first so many rows: all of it, and as much of it as is promised.
+
+    Told of time, an eighth of the rows is promised; asked for all that is left, so much of it as
+    a fit may be asked for.
+    """
+    tables = [rows for rows in timed(data) if only in (None, rows.name)]
     for start in ORIGINS[:repeats]:
         for rows in tables:
             when = np.quantile(rows.tie, start)
             past, future = np.flatnonzero(rows.tie < when), np.flatnonzero(rows.tie >= when)
-            parts = {"all later": future, "promised": future[: len(past) // 8]}
-            for way, given in (("time", {"time": rows.tie[past]}), ("default", {})):
+            moments = rows.tie[past]
+            horizon = float(min(np.ptp(moments) / 3, np.ptp(rows.tie) - np.ptp(moments)))
+            within = future[rows.tie[future] <= moments.max() + horizon]
+            for way, promised, given in (
+                ("time", future[: len(past) // 8], {"time": moments}),
+                ("horizon", within, {"time": moments, "horizon": horizon}),
+                ("default", future[: len(past) // 8], {}),
+            ):
+                parts = {"all later": future, "promised": promised}
                 measured(rows, way, start, effort, (past, parts), given)
 
 
@@ -240,6 +251,7 @@ def main() -> None:
     parser.add_argument("what", choices=("groups", "time", "table", "alarms", "found", "gaps"))
     parser.add_argument("--data", type=Path, default=os.environ.get("MVENET_TABLES", "data"))
     parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--only", help="of the tables in time this one alone")
     parser.add_argument("--tables", type=int, default=500)
     parser.add_argument("--effort", default="medium")
     given = parser.parse_args()
@@ -247,7 +259,7 @@ def main() -> None:
         case "groups":
             groups(Path(given.data), given.repeats, given.effort)
         case "time":
-            stretches(Path(given.data), given.repeats, given.effort)
+            stretches(Path(given.data), given.repeats, given.effort, given.only)
         case "table":
             table()
         case "alarms":
