@@ -159,6 +159,7 @@ def test_a_horizon_of_dates_is_days_or_a_timedelta():
         ({"time": np.where(DAYS == 3, np.nan, DAYS)}, r"time is missing in 1 row\(s\)"),
         ({"time": np.where(DAYS == 3, np.inf, DAYS)}, "time holds values that are not finite"),
         ({"time": ["2024-01-01"] * (N - 1) + ["soon"]}, "time holds 'soon', which is neither"),
+        ({"time": DAYS + 1j}, "which is neither a number nor a date"),
         ({"time": np.zeros(N)}, r"time is 0\.0 in every row"),
         ({"time": DAYS[1:]}, "time has 159 values, and X has 160 rows"),
         (

@@ -164,6 +164,8 @@ def _as_numbers(column: NDArray[Any]) -> Array:
     if column.dtype.kind == "O" and all(isinstance(value, Real) for value in column):
         return column.astype(np.float64)
     try:
+        if column.dtype.kind == "c":
+            raise TypeError  # which NumPy would take for a date
         dates = column.astype("datetime64[us]")
     except (ValueError, TypeError):
         raise ValueError(
