@@ -170,10 +170,12 @@ def test_the_refusal_of_a_cell_passes_from_process_to_process():
 @pytest.mark.parametrize(
     ("bad", "error", "match"),
     [
-        (replaced(Y, np.nan), ValueError, "Input y contains NaN"),
+        (replaced(Y, np.nan), ValueError, "Input y contains NaN in 1 of 60 rows, .* row [0-9]+ "),
         (replaced(Y, np.inf), ValueError, "Input y contains infinity"),
-        (np.full(60, "blue"), ValueError, "could not convert string to float"),
-        (np.full(60, "blue", dtype=object), ValueError, "could not convert string to float"),
+        (np.full(60, "blue"), ValueError, "y must hold numbers, and row 0 .* holds 'blue'"),
+        (np.full(60, "blue", dtype=object), ValueError, "row 0 .* holds 'blue'"),
+        ([*Y[:59], None], ValueError, "row 59 .* holds 'None'"),
+        (np.arange(60).astype("M8[D]"), ValueError, "is of type datetime64.*: give days"),
         (Y + 1j, ValueError, "Complex data not supported"),
         (sparse.csr_matrix(Y[:, None]), (TypeError, ValueError), "[Ss]parse|dense"),
         (np.column_stack([Y, Y]), ValueError, "Several targets need rows left out"),

@@ -85,6 +85,7 @@ def check_table(
 def checked_frame_or_numbers(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[np.float64]]:
     """What ``fit`` was given, as a :class:`Settled` frame or as an array; and y."""
     options: dict[str, Any] = {"y_numeric": True, "ensure_min_samples": 2}
+    _refuse_no_numbers(y)
     if frames.is_frame(X):
         frames.check_names(estimator, X)
     if frames.needs_encoder(X):
@@ -110,6 +111,31 @@ def encoded(
     if not estimator.encoder_.width:
         raise ValueError("No column of X holds a number: there is nothing to learn from.")
     return estimator.encoder_.transform(given, gaps)  # type: ignore[no-any-return]
+
+
+def _refuse_no_numbers(y: Any) -> None:
+    """Say where y holds dates, texts or gaps; scikit-learn takes dates, and names no row."""
+    values = np.asarray(y)
+    if values.dtype.kind in "mM":
+        raise ValueError(
+            f"y must hold numbers, and is of type {values.dtype}: give days since a date, or hours."
+        )
+    for row, cell in enumerate(
+        values.ravel() if values.ndim and values.dtype.kind in "OUS" else ()
+    ):
+        try:
+            float(cell)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"y must hold numbers, and row {row} (counted from 0) holds {str(cell)[:50]!r}: "
+                "correct it, or leave such rows out."
+            ) from error
+    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(0, bool)
+    if missing.any():
+        raise ValueError(
+            f"Input y contains NaN in {int(missing.sum()):,} of {missing.size:,} rows, the first "
+            f"of them row {int(missing.argmax())} (counted from 0): leave such rows out."
+        )
 
 
 def _refuse_huge(name: str, values: NDArray[Any]) -> None:
