@@ -77,7 +77,7 @@ MOST_ROWS_OF_A_PROCESS = 2_000  # its time grows with the cube of them: untested
 MOST_COLUMNS_OF_A_PROCESS = 100  # each has a length scale of its own: untested
 TIMED_ROWS = 1_000  # that are fitted to see how long it takes: untested
 PROCESS_LEARNS_FROM = 300  # rows that its scales are learned from: untested
-PROCESS_ITERATIONS = 30  # untested
+PROCESS_ITERATIONS = 20  # docs/understand/search.md
 PROCESS_SPREAD = 1.5  # of the prior of a length scale's logarithm: untested
 PROCESS_RATES = 2.0 ** np.arange(-1, 20, 2)  # of columns on a logarithmic scale: untested
 
