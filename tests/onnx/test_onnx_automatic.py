@@ -49,7 +49,7 @@ HEAP = RNG.choice([-3.0, 3.0], len(Y))
 MODELS = {
     "alone": MVERegressor(random_state=0),
     "search": FIXTURES / "automatic.mve",  # every kind of mean
-    "others": AutoRegressor(candidates=["linear", "trees"], cv=2, random_state=0),
+    "others": AutoRegressor(candidates=["linear", "trees"], cv=2, random_state=1),
     "process": AutoRegressor(candidates=["gaussian process"], cv=3, random_state=0),
     "log": AutoRegressor(target="log", effort="low", cv=2, random_state=0),
     "two modes": AutoRegressor(**QUICK),
