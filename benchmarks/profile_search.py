@@ -160,8 +160,9 @@ def _step(name: str, plan: SearchPlan, kinds: Any) -> str:
         return of[name]
     if kinds and kinds[0].joint:
         return "joint networks"
-    tier = next((i for i, tier in enumerate(plan.effort.tiers) if set(kinds) <= set(tier)), 0)
-    return f"means, tier {tier}"
+    tiers = (i for i, tier in enumerate(plan.effort.tiers) if set(kinds) <= set(tier))
+    tier = next(tiers, None)
+    return "means, second starts" if tier is None else f"means, tier {tier}"
 
 
 def table(name: str) -> tuple[np.ndarray, np.ndarray]:
