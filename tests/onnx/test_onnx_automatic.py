@@ -155,8 +155,10 @@ def test_components_neither_too_narrow_nor_too_wide(widths, tmp_path):
 def test_what_is_added_to_later_rows(tmp_path):
     seen = fitted("two modes").model_.range
     drifting = dataclasses.replace(seen, pace=np.array([0.5, 0.0, 3.0]), drift_std=2.0)
+    model = with_shape(range=drifting)
+    file = session(model, tmp_path)
     for rows in (NEAR, FAR):
-        assert_equal_to_predict(with_shape(range=drifting), tmp_path, rows)
+        assert_equal_to_predict(model, file, rows)
 
 
 def test_rows_are_told_apart_by_how_far_their_trees_disagree(tmp_path):
