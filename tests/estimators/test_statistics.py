@@ -60,7 +60,7 @@ def test_without_a_warm_up_the_sine_is_lost_and_with_it_found():
         "n_members": 8,
         "random_state": 0,
     }
-    warm = MVERegressor(warmup_epochs=2000, epochs=200, **settings)
+    warm = MVERegressor(strategy="warmup", warmup_epochs=2000, epochs=200, **settings)
     cold = MVERegressor(strategy="no-warmup", epochs=2200, **settings)
     errors = []
     for model in (warm, cold):
