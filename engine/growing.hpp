@@ -133,7 +133,9 @@ private:
             weight += left ? splat<float>(counted_[std::size_t(i)]) : none;
             sum += left ? splat<float>(residual_[std::size_t(i)]) : none;
         }
-        store<float>(score_ + c, sum * sum / (weight * (total_ - weight)));
+        const V rest = total_ - weight;  // of rows that hardly weigh, an error of rounding
+        const auto told = rest > total_ * 1e-6f;
+        store<float>(score_ + c, told ? sum * sum / (weight * rest) : none);
     }
 
     // Those that go left first, in the order in which they were; where the others begin.

@@ -152,6 +152,19 @@ def test_a_tree_may_draw_its_rows_and_weights_count_as_copies():
     assert_array_equal(*(thresholds for _, thresholds in roots))
 
 
+@pytest.mark.parametrize("little", [1e-7, 1e-8, 1e-12])
+def test_rows_that_hardly_weigh_decide_nothing(little):
+    for seed in range(30):  # sums of weights are rounded in a lucky way in most tables
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(size=(200, 5))
+        y, light = np.sign(x[:, 0] - 0.5) + 0.1 * rng.normal(size=200), x[:, 1] > 0.5
+        weight = np.where(light, little, rng.uniform(0.5, 1.5, 200))
+        forest = Forest.grown(x, y, weight, np.arange(30, dtype=np.uint64), 0, 0.0, 1.0)
+        roots = forest.starts[:-1]
+        apart = forest.threshold[roots] >= x[~light, 1].max()  # all that weigh are on one side
+        assert not (apart & (forest.feature[roots] == 1)).any()
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"y": np.ones(3)}, {"weight": np.ones(3)}, {"seeds": np.empty(0, np.uint64)}, {"drawn": -1}],
