@@ -21,9 +21,9 @@ DAYS = np.random.default_rng(0).permutation(N).astype(float)
 Y = np.random.default_rng(1).normal(size=N)
 
 
-def left_out(y=Y, X=None, weight=None, time=DAYS):
-    X = np.column_stack([DAYS, Y]) if X is None else X
-    table = Table(X, y, weight, np.arange(N), dependence=Dependence(None, time))
+def left_out(y=Y, weight=None):
+    X = np.column_stack([DAYS, Y])
+    table = Table(X, y, weight, np.arange(N), dependence=Dependence(None, DAYS))
     return OutOfFold(table, folds_of_table("cv", 5, table, 0), log=False)
 
 
@@ -54,17 +54,12 @@ def test_the_standard_error_in_time_is_that_of_means_of_such_chains():
 
 
 def test_blocks_of_time_are_as_long_as_the_memory():
-    held_out = left_out()
-    noise = Candidate("noise", np.zeros(N), 1.0, log_std=np.zeros(N))
     values = np.empty(N)
     values[np.argsort(DAYS)] = chain(0.8, N)
-    held_out.table.y[:] = values
-    try:
-        held_out.mix([noise], 0)
-        in_order = held_out.rows[np.argsort(DAYS[held_out.rows])]
-        length = int(np.ceil(serial.memory(values[in_order])))
-    finally:
-        held_out.table.y[:] = np.random.default_rng(1).normal(size=N)
+    held_out = left_out(values)
+    held_out.mix([Candidate("noise", np.zeros(N), 1.0, log_std=np.zeros(N))], 0)
+    in_order = held_out.rows[np.argsort(DAYS[held_out.rows])]
+    length = int(np.ceil(serial.memory(values[in_order])))
     blocks = dict(zip(held_out.rows.tolist(), held_out.unit_of.tolist(), strict=True))
     assert length > 3
     assert_array_equal([blocks[row] for row in in_order], np.arange(len(in_order)) // length)
@@ -110,5 +105,5 @@ def test_what_errors_grow_by_is_found_again(grown):
         own = replace(own, pace=pace, drift_std=grown)
         variance = 0.09 + own.added_variance(X[rows], own.within(X[rows]), own.y_std)
         means.append(Y[rows] - np.sqrt(variance))
-    candidate = Candidate("mean", Y, 1.0, later=held_out.as_later(means), share=1.0)
+    candidate = Candidate("mean", Y, 1.0, later=means, share=1.0)
     assert serial.distant_error(held_out, [candidate], seen) == pytest.approx(grown, abs=1e-6)

@@ -124,9 +124,8 @@ def _candidate(mean: Any, held_out: OutOfFold, folds: Folds, seed: int, threads:
         means, later, values = zip(*Parallel(n_jobs=threads, prefer="threads")(jobs), strict=True)
     predicted = held_out.average(means)
     sampled = None if values[0] is None else held_out.of_last(values)
-    found = Candidate(name, predicted, held_out.rmse(predicted), refit=refit, values=sampled)
-    found.later = held_out.as_later(later)
-    return found
+    rmse = held_out.rmse(predicted)
+    return Candidate(name, predicted, rmse, refit=refit, values=sampled, later=later)
 
 
 def _checked(name: str, predicted: Any, n: int) -> Array:

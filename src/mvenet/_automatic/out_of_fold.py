@@ -53,9 +53,9 @@ class Candidate:
         If it is not: how to fit it to all rows.
     values : ndarray of shape (k, n) or None
         Out of fold, values that a row may have; None if it names none.
-    later : ndarray of shape (folds, n) or None
-        Means of the rows after each fold's, by what was trained without it and them; NaN for
-        others. None unless rows follow each other in time.
+    later : sequence of ndarray or None
+        For each fold, means of the rows of :attr:`OutOfFold.later`, by what was trained without
+        it and them; None if it has no mean to blend.
     share : float or None
         In the blended mean; None if it has no mean to blend.
     shape, weights : Shape and ndarray, or None
@@ -72,7 +72,7 @@ class Candidate:
     networks: Networks | None = None
     refit: Callable[[], Mean] | None = None
     values: Array | None = None
-    later: Array | None = None
+    later: Sequence[Array] | None = None
     share: float | None = None
     shape: Shape | None = None
     weights: Array | None = None
@@ -311,17 +311,8 @@ class OutOfFold:
             joint=joint,
             kind=kind,
             networks=trained.networks,
-            later=self.as_later(further),
+            later=further,
         )
-
-    def as_later(self, means: Sequence[Array]) -> Array | None:
-        """From means of the rows after each fold's to :attr:`Candidate.later`."""
-        if not self.in_time:
-            return None
-        whole = np.full((len(means), len(self.count)), np.nan)
-        for own, rows, some in zip(whole, self.later, means, strict=True):
-            own[rows] = some
-        return whole
 
     def blend(self, candidates: Sequence[Candidate]) -> Array:
         """Give each of the candidates its share in the blended mean, and return that mean.

@@ -79,5 +79,5 @@ def _blended_error(
         if candidate.share:
             if candidate.later is None:
                 return None
-            mean += candidate.share * candidate.later[fold, rows]
+            mean += candidate.share * candidate.later[fold]
     return held_out.table.y[rows] - mean
