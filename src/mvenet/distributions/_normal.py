@@ -32,7 +32,6 @@ from mvenet.distributions._checks import (
 from mvenet.distributions._members import Members
 from mvenet.distributions._special import ndtr
 
-_SQRT_2PI = math.sqrt(2.0 * math.pi)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _UPHILL = 200  # steps at most towards a mode
 
