@@ -125,7 +125,7 @@ class OutOfFold:
     def __init__(self, table: Table, folds: Folds, log: bool) -> None:
         self.table, self.log, self._given = table, log, folds
         self.in_time = table.dependence is not None and table.dependence.time is not None
-        self._memory = 1.0  # rows in time that say as much as one
+        self._memory = 1.0  # rows in time that say as much as an independent one
         self.count = np.zeros(len(table.y))
         for _, test in folds:
             np.add.at(self.count, test, 1)
@@ -152,8 +152,8 @@ class OutOfFold:
     def beyond(self) -> tuple[Array, Array, Array]:
         """How far, column by column, rows left out lie below and above those trained on.
 
-        And one over how far those of a typical fold do, zero where that is next to nothing: other
-        columns drift. Zero unless rows follow each other in time: later rows then lie beyond
+        The third is one over how far those of a typical fold do, and zero for a column that does
+        not drift. All are zero unless rows follow each other in time: later rows then lie beyond
         earlier ones by their nature, and errors of rows left out already include what that costs.
         """
         source, none = self.table.source, np.zeros(self.table.source.shape[1])
@@ -192,7 +192,7 @@ class OutOfFold:
     def standard_error(self, values: Array) -> float:
         """Of the mean of values of the rows left out; a group counts as one observation.
 
-        In time, so do as many rows as remember each other.
+        In time, so does a run of rows whose values are alike (:func:`serial.memory`).
         """
         centred = values - np.average(values, weights=self.weight)
         tied = self.table.dependence
@@ -214,7 +214,7 @@ class OutOfFold:
     def unit_of(self) -> NDArray[np.int64]:
         """Number of the unit of each row left out: its group, or in time its block of rows.
 
-        A block has as many rows as remember each other.
+        A block has as many rows as say as much as an independent one.
         """
         tied = self.table.dependence
         if tied is None or tied.groups is None:

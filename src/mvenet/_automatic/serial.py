@@ -40,7 +40,7 @@ def memory(values: Array) -> float:
 
 
 def distant_error(held_out: OutOfFold, candidates: Sequence[Candidate], seen: Range) -> float:
-    """Standard deviation of what errors far beyond the next stretch have besides.
+    """Standard deviation of what is added to errors far beyond the next stretch.
 
     What was trained without a stretch predicts those after it, too. Their errors, as far as they
     are larger than those of a next stretch, say how the variance of :class:`Range` must grow.

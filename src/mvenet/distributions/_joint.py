@@ -53,8 +53,8 @@ class Joint:
         Probability that the targets of a row have nothing to do with each other, whatever the
         correlation.
     claims : array-like of shape (m,) or None, default=None
-        What the copula must claim, so that simultaneous intervals hold 0, 1/m, 2/m, … of rows, as
-        rows left out have shown: rising from 0, below 1. None takes the copula at its word.
+        Levels to ask of the copula so that simultaneous intervals hold 0, 1/m, 2/m, … of rows, as
+        learned from rows left out: rising from 0, below 1. None asks for the coverage itself.
 
     Examples
     --------
@@ -247,7 +247,7 @@ class Joint:
         """Intervals that hold for all targets of a row at once with this probability.
 
         Each is a central interval of its target, all of the same level: as high as it takes. A
-        model asks rows left out, too: it has them held as often as is said (``claims``).
+        fitted model takes the level that has held so many of the rows left out (``claims``).
 
         Parameters
         ----------
