@@ -106,11 +106,18 @@ private:
             threshold_[c] = at < high ? at : low;  // rounded up, it would part nothing
         }
         for (std::ptrdiff_t c = 0; c < sample_.stride; c += lanes<float>) compare(begin, end, c);
-        // From any column on: of two rows, all columns tell one from the other equally well.
-        int found = -1, c = int(random_.below(std::uint64_t(sample_.columns)));
-        for (int i = 0; i < sample_.columns; ++i, c = c + 1 < sample_.columns ? c + 1 : 0)
-            if (low_[c] < high_[c] && (found < 0 || score_[c] > score_[found])) found = c;
-        return found;
+        // Of the best any one: of two rows, all columns tell one from the other equally well.
+        float most = -1;
+        std::uint64_t equal = 0;
+        for (int c = 0; c < sample_.columns; ++c) {
+            if (!(low_[c] < high_[c] && score_[c] >= most)) continue;
+            equal = score_[c] > most ? 1 : equal + 1;
+            most = score_[c];
+        }
+        std::uint64_t before = random_.below(std::max<std::uint64_t>(equal, 1));
+        for (int c = 0; equal && c < sample_.columns; ++c)
+            if (low_[c] < high_[c] && score_[c] == most && before-- == 0) return c;
+        return -1;
     }
 
     void range(std::int64_t begin, std::int64_t end, std::ptrdiff_t c) {

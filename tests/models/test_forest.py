@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import reference
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import chisquare
 from sklearn.ensemble import ExtraTreesRegressor
 
 from mvenet import _engine
@@ -120,6 +121,16 @@ def test_a_tree_is_grown_as_by_hand(columns, weighted):
         part = slice(*forest.starts[tree : tree + 2])
         nodes = [a[part] for a in (forest.feature, forest.threshold, forest.right)]
         check_growth(nodes, x, y, weight if weighted else np.ones(80), seed)
+
+
+def test_of_equal_columns_each_is_taken_as_often():
+    """Beside constant ones, too: any column tells two rows apart equally well."""
+    x = np.array([[0.0, 1, 1, 0, 1, 5, 5, 0], [1.0, 1, 1, 2, 0, 5, 5, 3]])
+    seeds = np.arange(4000, dtype=np.uint64)
+    forest = Forest.grown(x, np.array([0.0, 1.0]), None, seeds, 0, 0.0, 1.0)
+    taken = np.bincount(forest.feature[forest.starts[:-1]], minlength=8)
+    assert taken[[1, 2, 5, 6]].sum() == 0
+    assert chisquare(taken[[0, 3, 4, 7]]).pvalue > 1e-3
 
 
 def test_grown_trees_are_as_good_as_scikit_learns():
