@@ -57,7 +57,7 @@ def test_without_a_warm_up_the_sine_is_lost_and_with_it_found():
         "learning_rate": 5e-3,
         "reg_mean": 0.0,
         "reg_var": 0.0,
-        "n_members": 8,
+        "n_members": 12,
         "random_state": 0,
     }
     warm = MVERegressor(strategy="warmup", warmup_epochs=2000, epochs=200, **settings)
@@ -78,7 +78,7 @@ def test_the_second_stage_keeps_what_the_first_has_learned():
     # With a learning rate that is full from the first step, 16 of 26 starts did, with a rise 24.
     sample = datasets.sine(random_state=2)
     model = MVERegressor(
-        hidden_mean=(40, 20, 20), hidden_var=(40, 20, 20), activation="silu", learning_rate=5e-3,
+        strategy="warmup", hidden_mean=(40, 20, 20), hidden_var=(40, 20, 20), activation="silu", learning_rate=5e-3,
         warmup_epochs=2000, epochs=2000, reg_mean=0.0, reg_var=0.0, n_members=10, random_state=2,
     )  # fmt: skip
     means, _ = model.fit(sample.X, sample.y).model_.networks.predict(sample.X)
@@ -97,7 +97,7 @@ def heteroscedastic(n, rng):
 def test_conformal_intervals_cover_where_the_plain_network_does_not(source, capsys):
     """Over 24 tables of 300 rows with heavy tails; coverage in both regions is printed."""
     rng = np.random.default_rng(7)
-    network = MVERegressor(reg_mean=1e-3, reg_var=1e-2)
+    network = MVERegressor(strategy="warmup", reg_mean=1e-3, reg_var=1e-2)
     plain, hits, quiet, loud = [], [], [], []
     for replication in range(24):
         X, y, _ = heteroscedastic(300, rng)

@@ -15,12 +15,13 @@ ITERATIONS, TREES = gaussian_process_fit.PROCESS_ITERATIONS, baselines.TREES
 
 
 @contextmanager
-def short_trainings(times: int = 25) -> Iterator[None]:
+def short_trainings(times: int = 25, others: bool = True) -> Iterator[None]:
     """Shorten whatever chooses its own length: every kind of network of a search, and "auto".
 
     A search trains each of its networks for a thousand steps at least, however small the table;
     that is nearly all of its time. Then a process that looks long for its scales is, and then the
-    number of trees. Within a file of short trainings, ``times=1`` has whole ones.
+    number of trees; these stay whole with ``others=False``, as other processes have them. Within a
+    file of short trainings, ``times=1`` has whole ones.
     """
 
     def shorter(n_rows: int, batch_size: int, epochs: int, least: int, most: int) -> int:
@@ -30,7 +31,7 @@ def short_trainings(times: int = 25) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (recipes, kinds):
             patch.setattr(module, "epochs_within", shorter)
-        whole = times == 1
+        whole = times == 1 or not others
         patch.setattr(gaussian_process_fit, "PROCESS_ITERATIONS", ITERATIONS if whole else 5)
         patch.setattr(baselines, "TREES", TREES if whole else ((30, 10**9),))
         yield

@@ -104,7 +104,7 @@ def test_a_worker_killed_in_the_middle_costs_its_units_only(client):
 
 
 @pytest.mark.parametrize("automatic", [False, pytest.param(True, marks=pytest.mark.slow)])
-@short_trainings()
+@short_trainings(others=False)
 def test_folds_of_a_comparison_run_side_by_side(client, automatic, monkeypatch):
     small = {"hidden_mean": (4,), "hidden_var": (), "random_state": 0}
     plain = MVERegressor(**small, reg_mean=1e-3, epochs=5, warmup_epochs=5)
