@@ -79,7 +79,8 @@ def test_the_second_stage_keeps_what_the_first_has_learned():
     sample = datasets.sine(random_state=2)
     model = MVERegressor(
         strategy="warmup", hidden_mean=(40, 20, 20), hidden_var=(40, 20, 20), activation="silu",
-        learning_rate=5e-3, warmup_epochs=2000, epochs=2000, reg_mean=0.0, reg_var=0.0, n_members=10, random_state=2,
+        learning_rate=5e-3, warmup_epochs=2000, epochs=2000, reg_mean=0.0, reg_var=0.0,
+        n_members=10, random_state=2,
     )  # fmt: skip
     means, _ = model.fit(sample.X, sample.y).model_.networks.predict(sample.X)
     errors = np.sqrt(np.mean((means - sample.mean) ** 2, axis=1))
