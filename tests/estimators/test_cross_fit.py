@@ -152,8 +152,9 @@ def test_squares_that_would_overflow_or_vanish_do_not(estimator, factor):
     np.testing.assert_allclose(model.oof_std_ / factor, plain.oof_std_, rtol=1e-2)
 
 
-def test_columns_beyond_single_precision():
-    model = AutoRegressor(candidates=["trees"], effort="low", cv=2, random_state=0)
+@pytest.mark.parametrize("mean", ["linear", "trees", "gaussian process"])
+def test_columns_beyond_single_precision(mean):
+    model = AutoRegressor(candidates=[mean], effort="low", cv=2, random_state=0)
     with short_trainings():
         model.fit(X * 1e300, Y)
     assert np.isfinite(model.predict(X * 1e300)).all()

@@ -32,6 +32,7 @@ from mvenet._models.interface import Mean
 from mvenet._models.means import GivenRegressor, Linear
 from mvenet._training import fleet
 from mvenet._training.plan import Table
+from mvenet._utils.sums import center_and_scale
 
 Array = NDArray[np.float64]
 NAMES = ("networks", "linear", "trees", "gaussian process")
@@ -159,8 +160,7 @@ def _quantiles(name: str, model: GivenRegressor, X: NDArray[Any]) -> Array:
 def _linear(X: NDArray[Any], y: Array, weight: Array | None, _: int) -> Linear:
     """Ridge regression; its penalty by leave-one-out."""
     X = np.asarray(X, dtype=np.float64)
-    center, scale = X.mean(axis=0), X.std(axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
+    center, scale = center_and_scale(X)
     ridge = RidgeCV(LINEAR_PENALTIES).fit((X - center) / scale, y, sample_weight=weight)
     coefficients = ridge.coef_ / scale
     return Linear(coefficients, float(ridge.intercept_ - center @ coefficients))

@@ -32,6 +32,7 @@ from mvenet._automatic.constants import (
     PROCESS_SPREAD,
 )
 from mvenet._models.gaussian_process import LogColumns, Process
+from mvenet._utils.sums import center_and_scale
 
 Array = NDArray[np.float64]
 
@@ -51,8 +52,7 @@ def fit(X: NDArray[Any], y: Array, weight: Array | None, seed: int) -> Process:
     logs = log_columns(X)
     X = logs.beside(X)
     share = np.ones(len(y)) if weight is None else weight[rows] / weight[rows].mean()
-    center, spread = X.mean(axis=0), X.std(axis=0)
-    spread = np.where(spread > 0, spread, 1.0)
+    center, spread = center_and_scale(X)
     y_mean, y_scale = float(y.mean()), float(y.std()) or 1.0
     z, t = (X - center) / spread, (y - y_mean) / y_scale
 

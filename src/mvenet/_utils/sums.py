@@ -50,3 +50,11 @@ def between(values: Array, low: float | Array, high: float | Array) -> Array:
     """What ``np.clip`` gives, which takes three times as long for a single row."""
     found: Array = np.minimum(np.maximum(values, low), high)
     return found
+
+
+def center_and_scale(X: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of each column; one instead of zero."""
+    unit = np.where(np.abs(X).max(axis=0) > 1e100, 1e200, 1.0)  # squares of huge values overflow
+    part = X / unit
+    std = part.std(axis=0)
+    return unit * part.mean(axis=0), np.where(std > 0, unit * std, 1.0)
