@@ -15,9 +15,10 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(STAMP)
 	$(BIN)/mvenet demo
 
-# A process for each core, one thread each: the tests are many and small. A file stays in one: its tests share models.
+# A process for each core and one more, since some wait for a browser; one thread each: the tests are many and small. A
+# file stays in one: its tests share models.
 test: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $$(($$($(BIN)/python -c "import os; print(os.cpu_count())") + 1)) --dist loadfile
 
 # The site, in build/site: open index.html there, or put the folder on any web server. Examples whose code and library
 # are as they were are not run again; make docs GALLERY=kept runs none that was run before. The code of the pages is run first.

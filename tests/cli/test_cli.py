@@ -11,6 +11,7 @@ import json
 import os
 import pty
 import re
+import runpy
 import select
 import signal
 import subprocess
@@ -881,6 +882,16 @@ def test_progress_is_for_terminals_and_leaves_the_output_alone(here):
     assert "steps" not in out and "\x1b" not in out
     out, seen = on_a_terminal("predict", "houses.mve", "houses.csv", "-o", "o.csv")
     assert "predicting" in seen and "60 rows in" in out and "predicting" not in out
+
+
+def test_python_m_mvenet_is_the_command(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["mvenet", "--version"])
+    often = gc.get_threshold()
+    with pytest.raises(SystemExit) as left:
+        runpy.run_module("mvenet", run_name="__main__")
+    gc.unfreeze()
+    gc.set_threshold(*often)
+    assert left.value.code == 0 and capsys.readouterr().out.startswith("mvenet ")
 
 
 # --- the other commands --------------------------------------------------------------------------
