@@ -548,6 +548,7 @@ def worked(folder, *arguments):
     )
 
 
+@pytest.mark.slow
 def test_the_worker_measures_one_fold_in_a_process_of_its_own(folder):
     done = worked(folder, "Gaussian process", "machine", 0, 30)
     assert done.returncode == 0, done.stderr

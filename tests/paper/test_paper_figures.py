@@ -39,6 +39,7 @@ def fits(load):
     return make
 
 
+@pytest.mark.slow
 def test_a_quick_run_writes_every_figure_and_its_numbers(load, tmp_path, capsys):
     figures = load("figures")
     assert figures.main(["--quick", "--output", str(tmp_path), "--jobs", "1"]) == 0
