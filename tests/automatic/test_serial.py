@@ -94,7 +94,7 @@ def test_later_rows_are_after_each_stretch():
 def test_what_errors_grow_by_is_found_again(grown):
     """Errors of later stretches made by the formula that a prediction has."""
     held_out = left_out()
-    below, above, pace = held_out.beyond
+    (below, above), pace = held_out.beyond, held_out.pace
     assert pace[0] == pytest.approx(8 / N) and pace[1] == 0  # the days drift, the other does not
     X = held_out.table.source
     seen = Range.of(X, 10 * Y, 0.3).reaching(below, above)

@@ -148,40 +148,58 @@ class OutOfFold:
         """Means within the model's limits: on the log scale a single one could outweigh all."""
         return np.clip(means, *self._limits)
 
+    @property
+    def _time(self) -> Array:
+        """When each row of the table was, if rows are in time."""
+        tied = self.table.dependence
+        assert tied is not None
+        assert tied.time is not None
+        return tied.time
+
     @cached_property
-    def beyond(self) -> tuple[Array, Array, Array]:
+    def _reached(self) -> tuple[Array, Array]:
+        """How far the rows that a fold leaves out lie below and above those that it trains on.
+
+        Both (folds, columns), and none below zero.
+        """
+        source = self.table.source
+        known = np.array([[source[t].min(axis=0), source[t].max(axis=0)] for t, _ in self._given])
+        new = np.array([[source[t].min(axis=0), source[t].max(axis=0)] for _, t in self._given])
+        below, above = known[:, 0] - new[:, 0], new[:, 1] - known[:, 1]
+        return np.maximum(below, 0.0), np.maximum(above, 0.0)
+
+    @property
+    def beyond(self) -> tuple[Array, Array]:
         """How far, column by column, rows left out lie below and above those trained on.
 
-        The third is one over how far those of a typical fold do, and zero for a column that does
-        not drift. All are zero unless rows follow each other in time: later rows then lie beyond
-        earlier ones by their nature, and errors of rows left out already include what that costs.
+        Zero unless rows follow each other in time: later rows then lie beyond earlier ones by their
+        nature, and the errors of rows left out already include what that costs.
         """
-        source, none = self.table.source, np.zeros(self.table.source.shape[1])
         if not self.in_time:
-            return none, none, none
-        below, above = list[Array](), list[Array]()
-        for train, test in self._given:
-            known, new = source[train], source[test]
-            below.append(known.min(axis=0) - new.min(axis=0))
-            above.append(new.max(axis=0) - known.max(axis=0))
-        step = np.median(np.maximum(np.maximum(below, above), 0.0), axis=0)
-        drifts = step > SOON * np.ptp(source[self.table.rows], axis=0)
-        lowest, highest = (np.maximum(np.max(far, axis=0), 0.0) for far in (below, above))
-        return (
-            lowest,
-            highest,
-            np.where(drifts, 1.0 / np.maximum(np.where(drifts, step, 1.0), 1e-300), 0.0),
-        )
+            none = np.zeros(self.table.source.shape[1])
+            return none, none
+        below, above = self._reached
+        return below.max(axis=0), above.max(axis=0)
+
+    @property
+    def pace(self) -> Array:
+        """One over how far a column goes in a typical fold; zero if it does not drift in time."""
+        none = np.zeros(self.table.source.shape[1])
+        if not self.in_time:
+            return none
+        step = np.median(np.maximum(*self._reached), axis=0)
+        drifts = step > SOON * np.ptp(self.table.source[self.table.rows], axis=0)
+        pace: Array = np.divide(1.0, np.maximum(step, 1e-300), out=none, where=drifts)
+        return pace
 
     @cached_property
     def later(self) -> list[fleet.Rows]:
         """Rows left out by later folds than each; none unless rows follow each other in time."""
-        tied = self.table.dependence
-        if tied is None or tied.time is None:
+        if not self.in_time:
             return [self.rows[:0] for _ in self.folds]
-        moments = tied.time[self.rows]
+        moments = self._time[self.rows]
         return [
-            np.setdiff1d(self.rows[moments > tied.time[test].max()], train)
+            np.setdiff1d(self.rows[moments > self._time[test].max()], train)
             for train, test in self._given
         ]
 
@@ -205,10 +223,7 @@ class OutOfFold:
     @cached_property
     def _in_order(self) -> NDArray[np.int64]:
         """Places of the rows left out, in the order of time."""
-        tied = self.table.dependence
-        assert tied is not None
-        assert tied.time is not None
-        return np.argsort(tied.time[self.rows], kind="stable")
+        return np.argsort(self._time[self.rows], kind="stable")
 
     @property
     def unit_of(self) -> NDArray[np.int64]:

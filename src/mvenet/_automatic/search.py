@@ -254,11 +254,10 @@ def composed(
                 means[key] = NetworkMean(again.networks_of(candidate), candidate.encoded)
     table = held_out.table
     seen = Range.of(table.source[table.rows], table.y[table.rows], predicted.typical_std)
-    below, above, pace = held_out.beyond
-    seen = seen.reaching(below, above)
-    if pace.any():
+    seen = seen.reaching(*held_out.beyond)
+    if held_out.pace.any():
         drift = serial.distant_error(held_out, candidates, seen)
-        seen = replace(seen, pace=pace, drift_std=drift)
+        seen = replace(seen, pace=held_out.pace, drift_std=drift)
     return Composite(
         piecewise,
         seen,

@@ -63,9 +63,9 @@ def distant_error(held_out: OutOfFold, candidates: Sequence[Candidate], seen: Ra
 
 def _known_to(held_out: OutOfFold, fold: int, seen: Range) -> Range:
     """The range of what a fold trains on, as a model of these rows would have it."""
-    train, (below, above, pace) = held_out.trained_on(fold), held_out.beyond
-    X, y = held_out.table.source[train], held_out.table.y[train]
-    return replace(Range.of(X, y, seen.typical_std).reaching(below, above), pace=pace)
+    train = held_out.trained_on(fold)
+    own = Range.of(held_out.table.source[train], held_out.table.y[train], seen.typical_std)
+    return replace(own.reaching(*held_out.beyond), pace=held_out.pace)
 
 
 def _blended_error(

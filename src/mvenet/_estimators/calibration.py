@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from numbers import Integral
@@ -253,19 +254,7 @@ class CalibratedRegressor(Shown, Conformal, MetaEstimatorMixin, RegressorMixin, 
             groups = None if tied is None else tied.groups
             X = encoded(self, X, target, rows, groups)
         members, folds, stopped = self._trained(X, target, weight, belonging, tied)
-        self._scores, ordered = [np.empty(0) for _ in members], [np.empty(0, int) for _ in members]
-        compared = list[_Compared]()
-        for i, (member, rows) in enumerate(zip(members, folds, strict=True)):
-            given = np.ones(len(rows)) if weight is None else weight[rows]
-            rows, given = rows[given > 0], given[given > 0]
-            if not len(rows):
-                continue
-            dist = self._left_out(member, X, rows)
-            one = _Compared(normals_of(dist), _on_scale_of(dist, target[rows]), given)
-            compared.append(one)
-            # Sorted within a fold: only the largest of each matter for an interval.
-            order = np.argsort(one.scores, kind="stable")
-            self._scores[i], ordered[i] = one.scores[order], rows[order]
+        compared, ordered = self._compared(members, folds, X, target, weight)
         self.n_calibration_ = sum(len(scores) for scores in self._scores)
         if not self.n_calibration_:
             raise ValueError(
@@ -322,6 +311,33 @@ class CalibratedRegressor(Shown, Conformal, MetaEstimatorMixin, RegressorMixin, 
         names, sizes = np.unique(labels[np.concatenate(rows)], return_counts=True)
         self.n_calibration_by_ = dict(zip(map(str, names), map(int, sizes), strict=True))
         return [np.searchsorted(names, labels[some]).astype(np.int64) for some in rows]
+
+    def _compared(
+        self,
+        members: Sequence[Any],
+        folds: Sequence[NDArray[np.int64]],
+        X: Any,
+        target: Array,
+        weight: Array | None,
+    ) -> tuple[list[_Compared], list[NDArray[np.int64]]]:
+        """Rows that each member has not seen, beside what it says of them; keeps their scores.
+
+        Besides, the rows in the order of their scores: only the largest of each fold matter for an
+        interval.
+        """
+        self._scores, ordered = [np.empty(0) for _ in members], [np.empty(0, int) for _ in members]
+        compared = list[_Compared]()
+        for i, (member, rows) in enumerate(zip(members, folds, strict=True)):
+            given = np.ones(len(rows)) if weight is None else weight[rows]
+            rows, given = rows[given > 0], given[given > 0]
+            if not len(rows):
+                continue
+            dist = self._left_out(member, X, rows)
+            one = _Compared(normals_of(dist), _on_scale_of(dist, target[rows]), given)
+            compared.append(one)
+            order = np.argsort(one.scores, kind="stable")
+            self._scores[i], ordered[i] = one.scores[order], rows[order]
+        return compared, ordered
 
     def _trained(
         self,

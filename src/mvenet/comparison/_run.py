@@ -140,7 +140,7 @@ def _folds_at_once(experiment: Experiment, todo: list[int], workers: Workers) ->
     """As many as have units for all workers, and one; 1 if this process fits some of it itself."""
     plans = experiment.plans(todo[0]) if todo else []
     if not todo or any(plan.seconds_beside(1) for plan in plans):
-        return 1  # scikit-learn's trees do not bear company in their process
+        return 1  # what this process fits takes all of its cores
     return min(len(todo), 1 + math.ceil(UNITS_A_WORKER * workers.slots / most_units(plans)))
 
 
