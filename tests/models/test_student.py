@@ -32,3 +32,15 @@ def test_of_several_members_all_weigh_the_same():
     truth = np.mean([stats.t(4, m, s).pdf(y) for m, s in zip(MEANS, SCALES, strict=True)], axis=0)
     assert_allclose(dist.pdf(y), truth, rtol=1e-3)
     assert_allclose(dist.mean, MEANS.mean(axis=0), rtol=1e-12)
+
+
+def test_degrees_of_freedom_by_row():
+    df = np.array([[3.0, 100.0], [17.0, 1000.0]])
+    dist = NormalMixture(*student.spread_by_row(MEANS, SCALES, df))
+    for y in (np.array([0.7, -2.0]), np.array([40.0, 90.0])):
+        each = zip(df, MEANS, SCALES, strict=True)
+        assert_allclose(dist.pdf(y), np.mean([stats.t(*row).pdf(y) for row in each], axis=0), 1e-3)
+    same = student.spread_by_row(MEANS, SCALES, np.full((2, 2), 5.0))
+    one, other = (NormalMixture(*parts) for parts in (same, student.spread(MEANS, SCALES, 5.0)))
+    assert_allclose(one.crps([0.3, 4.0]), other.crps([0.3, 4.0]), rtol=1e-12)
+    assert_allclose(one.std, other.std, rtol=1e-9)

@@ -40,6 +40,22 @@ def relative_std(df: float) -> float:
     return float(np.sqrt(weights @ multiples**2))
 
 
+def spread_by_row(means: Array, scales: Array, df: Array) -> tuple[Array, Array, Array]:
+    """The same as :func:`spread`, of degrees of freedom by member and row, (k, n).
+
+    The rule is that of :func:`widths`, with a step for each row. So many of its places are all that
+    count between ``LEAST`` and ``MOST``.
+    """
+    places = np.arange(-34, 12)[:, None]
+    step = np.minimum(0.75, np.sqrt(2 / df))
+    at = step[:, None, :] * places
+    weights = np.exp(0.5 * df[:, None, :] * (at - np.expm1(at)))  # one where at is 0, its maximum
+    weights /= len(df) * weights.sum(axis=1, keepdims=True)
+    stds = np.exp(-0.5 * at) * scales[:, None, :]
+    shape = (-1, means.shape[1])
+    return np.repeat(means, len(places), axis=0), stds.reshape(shape), weights.reshape(shape)
+
+
 def spread(means: Array, scales: Array, df: float) -> tuple[Array, Array, Array]:
     """Means, standard deviations and weights of the normals, from members of shape (k, n)."""
     multiples, weights = widths(df)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, TypedDict
 
-import numpy as np
 import skorch
 import torch
 from skorch.callbacks import Callback
@@ -151,15 +150,17 @@ class Stages(Callback):
 
 
 def outputs(loop: Loop, rows: Rows, n_samples: int, seed: int) -> Iterator[Any]:
-    """Means and standard deviations of all rows, once or once for each draw of the dropout."""
+    """Means, standard deviations and perhaps degrees of freedom of all rows, for each draw.
+
+    Without dropout there is one. The standard deviations are scales if there is a third.
+    """
     drawn = is_stochastic(loop.module_)
     for draw in range(n_samples if drawn else 1):
-        means, stds = [], []
+        parts = []
         for batch in loop.get_iterator(rows):
             with sampling(loop.module_):
                 if drawn:
                     torch.manual_seed(seed + draw)  # one network for all batches
-                mean, log_variance = loop.evaluation_step(batch)
-            means.append(mean.double().cpu())
-            stds.append((0.5 * log_variance.double()).exp().cpu())
-        yield np.stack([torch.cat(means).numpy(), torch.cat(stds).numpy()])
+                mean, log_variance, *tails = (p.double() for p in loop.evaluation_step(batch))
+            parts.append(torch.stack([mean, (0.5 * log_variance).exp(), *tails]).cpu())
+        yield torch.cat(parts, dim=1).numpy()

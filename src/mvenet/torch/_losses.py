@@ -12,11 +12,13 @@ from abc import abstractmethod
 import torch
 from torch import Tensor, nn
 
-Output = tuple[Tensor, Tensor]
+Output = tuple[Tensor, ...]  # mean and log-variance; of Student's t perhaps degrees of freedom
 
 
 class _RowLoss(nn.Module):
     """A loss for each row, weighted and reduced as PyTorch's losses are."""
+
+    learns_tails = False  # whether a network returns degrees of freedom, too
 
     def __init__(self, reduction: str = "mean") -> None:
         super().__init__()
@@ -30,13 +32,19 @@ class _RowLoss(nn.Module):
 
     def forward(self, output: Output, target: Tensor, weight: Tensor | None = None) -> Tensor:
         """Loss of what a network returned; weights multiply, and "mean" divides by the rows."""
-        mean, log_variance = output
+        mean, log_variance, *tails = output
+        if bool(tails) != self.learns_tails:
+            raise ValueError(
+                f"The network returned {len(output)} numbers a row: degrees of freedom, of "
+                "MeanVarianceNet(..., tails=...), go with StudentTNLL(df=None) and with nothing "
+                "else."
+            )
         if not mean.shape == log_variance.shape == target.shape:
             raise ValueError(
                 f"mean {tuple(mean.shape)}, log-variance {tuple(log_variance.shape)} and target "
                 f"{tuple(target.shape)} must have one shape: use target.flatten() for a column."
             )
-        losses = self.rows(mean, log_variance, target)
+        losses = self.rows(mean, log_variance, target, *tails)
         if weight is not None:
             losses = weight * losses
         if self.reduction == "mean":
@@ -133,14 +141,16 @@ class CRPSLoss(_RowLoss):
 class StudentTNLL(_RowLoss):
     """Likelihood of Student's t, ``log σ² + (ν + 1) log(1 + r²/(νσ²))`` (Takahashi et al. 2018).
 
-    σ is its scale, not its standard deviation, which is ``σ √(ν/(ν - 2))``. It is what remains of a
-    normal whose precision has a Gamma distribution of shape ν/2 and mean 1/σ²
-    (https://arxiv.org/abs/1802.10530).
+    σ is its scale, not its standard deviation, which is ``σ √(ν/(ν - 2))``.
 
     Parameters
     ----------
-    df : float, default=5.0
-        Degrees of freedom ν, fixed; the more, the closer to a normal.
+    df : float or None, default=5.0
+        Degrees of freedom ν, the same for all rows; the more, the closer to a normal. None are
+        those that the network says of each row, ``MeanVarianceNet(..., tails=...)``; then the loss
+        has ``2 log Γ(ν/2) - 2 log Γ((ν + 1)/2) + log(ν/2)`` besides. In either case it is twice the
+        negative log-likelihood but for a constant. With None that is log 2π, as of
+        :class:`GaussianNLL`, which it becomes with many degrees of freedom.
     reduction : {"mean", "sum", "none"}, default="mean"
 
     Examples
@@ -150,16 +160,40 @@ class StudentTNLL(_RowLoss):
     >>> output = torch.zeros(2), torch.zeros(2)
     >>> StudentTNLL(df=3.0, reduction="none")(output, torch.tensor([0.0, 3.0]))
     tensor([0.0000, 5.5452])
+
+    Degrees of freedom of each row, as a third output:
+
+    >>> output = torch.zeros(2), torch.zeros(2), torch.tensor([3.0, 100.0])
+    >>> StudentTNLL(df=None, reduction="none")(output, torch.tensor([3.0, 3.0]))
+    tensor([5.7086, 8.7089])
+
+    Notes
+    -----
+    Student's t is what is predicted of a normal whose precision p is not known for certain. Let p
+    have a Gamma distribution of shape α and rate β, its posterior after some residuals; the
+    variance 1/p then has an inverse Gamma distribution. So ``∫ N(y; μ, 1/p) Gamma(p; α, β) dp`` is
+    Student's t with location μ, scale ``σ² = β/α`` and ``ν = 2α`` degrees of freedom: a network
+    that learns σ² and ν of each row learns α = ν/2 and β = νσ²/2, how large the noise is and how
+    well that is known (Takahashi et al., section 3; Skafte et al. 2019,
+    https://arxiv.org/abs/1906.03260, section 3.3).
     """
 
-    def __init__(self, df: float = 5.0, reduction: str = "mean") -> None:
+    def __init__(self, df: float | None = 5.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.df = df
+        if df is not None and not 0 < df < math.inf:
+            raise ValueError(f"df={df} must be positive and finite: use 5.0, or None to learn it.")
+        self.df, self.learns_tails = df, df is None
 
-    def rows(self, mean: Tensor, log_variance: Tensor, target: Tensor) -> Tensor:
+    def rows(
+        self, mean: Tensor, log_variance: Tensor, target: Tensor, df: Tensor | None = None
+    ) -> Tensor:
         """Loss of each row; ``log_variance`` is the logarithm of the squared scale."""
         square = (target - mean).square() * (-log_variance).exp()
-        return log_variance + (self.df + 1) * torch.log1p(square / self.df)
+        if df is None:
+            assert self.df is not None
+            return log_variance + (self.df + 1) * torch.log1p(square / self.df)
+        constant = 2 * (torch.lgamma(df / 2) - torch.lgamma((df + 1) / 2)) + (df / 2).log()
+        return log_variance + constant + (df + 1) * torch.log1p(square / df)
 
 
 class QualityDrivenLoss(nn.Module):
@@ -203,6 +237,8 @@ class QualityDrivenLoss(nn.Module):
         """Loss of a batch; weights are refused, as a share of rows has none."""
         if weight is not None and not bool((weight == weight[0]).all()):
             raise ValueError("QualityDrivenLoss counts rows, and takes no weights: leave them out.")
+        if len(output) != 2:
+            raise ValueError("QualityDrivenLoss knows no tails: leave them out of MeanVarianceNet.")
         mean, log_variance = output
         half = (0.5 * log_variance).exp()
         inside = half - (target - mean).abs()

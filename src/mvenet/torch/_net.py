@@ -8,8 +8,10 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-STAGES = ("warmup", "joint", "variance")
+STAGES = ("warmup", "joint", "mean", "variance")
 HALF = (torch.float16, torch.bfloat16)
+LEAST_DF, MOST_DF = 3.0, 100.0  # of tails that are learned: with more it is all but a normal
+MIDDLE_DF = math.sqrt(LEAST_DF * MOST_DF)
 
 
 class MeanVarianceNet(nn.Module):
@@ -23,6 +25,12 @@ class MeanVarianceNet(nn.Module):
     ``exp(s) + floor`` of the variance module's output s; in the stage ``"warmup"`` it is exactly e
     for every row and the variance module is not run.
 
+    With ``tails`` it returns ``(mean, log_variance, df)``: location, logarithm of the squared scale
+    and degrees of freedom of Student's t for each row (Takahashi et al. 2018,
+    https://arxiv.org/abs/1802.10530). They are ``3 (100/3)^sigmoid(t)`` of the module's output t,
+    between 3 and 100, so that a variance exists and nothing overflows; near 17 at the start, and
+    exactly √300 in the warm-up. :class:`~mvenet.torch.StudentTNLL` trains them.
+
     Parameters
     ----------
     mean : Module
@@ -31,6 +39,8 @@ class MeanVarianceNet(nn.Module):
         The same; None is a variance that is the same for all rows.
     trunk : Module or None, default=None
         Run first, if given; the heads get what it returns.
+    tails : Module or None, default=None
+        Degrees of freedom of Student's t: one number a row, of what the variance module gets, too.
     natural : bool, default=False
         Whether the mean module returns mean / variance, the first natural parameter of a normal
         distribution (Immer et al. 2023). Not with a warm-up: the mean would follow the variance.
@@ -44,9 +54,9 @@ class MeanVarianceNet(nn.Module):
 
     Attributes
     ----------
-    stage : {"joint", "warmup", "variance"}
+    stage : {"joint", "warmup", "mean", "variance"}
         What is trained; :class:`~mvenet.torch.Schedule` sets it. In ``"variance"`` the mean and the
-        trunk get no gradient and are in evaluation mode.
+        trunk get no gradient and are in evaluation mode, in ``"mean"`` the variance and the tails.
 
     Examples
     --------
@@ -66,6 +76,7 @@ class MeanVarianceNet(nn.Module):
         variance: nn.Module | None,
         trunk: nn.Module | None = None,
         *,
+        tails: nn.Module | None = None,
         natural: bool = False,
         detach_trunk: bool = False,
         start: float | None = 1.0,
@@ -73,12 +84,14 @@ class MeanVarianceNet(nn.Module):
     ) -> None:
         super().__init__()
         for name, part, needed in (("mean", mean, True), ("variance", variance, False),
-                                   ("trunk", trunk, False)):  # fmt: skip
+                                   ("trunk", trunk, False), ("tails", tails, False)):  # fmt: skip
             if not (isinstance(part, nn.Module) or (part is None and not needed)):
                 raise TypeError(f"{name} must be a torch.nn.Module, got {part!r}: pass a module.")
         if not 0 < floor < 1:
             raise ValueError(f"floor={floor} must lie between 0 and 1: use, say, 1e-6.")
-        self.mean, self.variance, self.trunk = mean, variance, trunk
+        if tails is not None and natural:
+            raise ValueError("tails are Student's, natural=True is a normal's: leave one out.")
+        self.mean, self.variance, self.trunk, self.tails = mean, variance, trunk, tails
         self.natural, self.detach_trunk, self.stage = natural, detach_trunk, "joint"
         self.register_buffer("log_floor", torch.tensor(math.log(floor)), persistent=False)
         self._bias_name = _output_bias(variance)
@@ -88,18 +101,21 @@ class MeanVarianceNet(nn.Module):
         if start is not None:
             self.set_output_bias(start)
 
-    def forward(self, *inputs: Any, **named: Any) -> tuple[Tensor, Tensor]:
+    def forward(self, *inputs: Any, **named: Any) -> tuple[Tensor, ...]:
         """Mean and log-variance of each row; the inputs go to the trunk or to both modules."""
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.stage != "variance"):
             if self.trunk is not None:
                 inputs, named = (self.trunk(*inputs, **named),), {}
             mean = _one_a_row(self.mean(*inputs, **named), "mean")
         if self.stage == "warmup":
-            return mean, torch.ones_like(mean)
+            tails = () if self.tails is None else (torch.full_like(mean, MIDDLE_DF),)
+            return mean, torch.ones_like(mean), *tails
         if self.trunk is not None and self.detach_trunk:
             inputs = (inputs[0].detach(),)
-        log_variance = torch.logaddexp(self._raw(mean, inputs, named), self.log_floor)
-        return (mean * log_variance.exp() if self.natural else mean), log_variance
+        with torch.set_grad_enabled(torch.is_grad_enabled() and self.stage != "mean"):
+            log_variance = torch.logaddexp(self._raw(mean, inputs, named), self.log_floor)
+            tails = () if self.tails is None else (_degrees(self.tails(*inputs, **named)),)
+        return (mean * log_variance.exp() if self.natural else mean), log_variance, *tails
 
     def _raw(self, mean: Tensor, inputs: tuple[Any, ...], named: dict[str, Any]) -> Tensor:
         """The log-variance before the floor."""
@@ -124,7 +140,7 @@ class MeanVarianceNet(nn.Module):
             self.output_bias.fill_(value)
 
     def enter(self, stage: str) -> None:
-        """Begin a stage of training: ``"warmup"``, ``"joint"`` or ``"variance"``."""
+        """Begin a stage of training: ``"warmup"``, ``"joint"``, ``"mean"`` or ``"variance"``."""
         if stage not in STAGES:
             raise ValueError(f"stage={stage!r} is unknown: use one of {', '.join(STAGES)}.")
         if self.natural and stage != "joint":
@@ -138,10 +154,10 @@ class MeanVarianceNet(nn.Module):
     def train(self, mode: bool = True) -> Self:
         """Set training mode; what the stage does not train stays in evaluation mode."""
         super().train(mode)
-        if self.stage == "variance":
-            for part in (self.mean, self.trunk):
-                if part is not None:
-                    part.eval()
+        held = {"variance": (self.mean, self.trunk), "mean": (self.variance, self.tails)}
+        for part in held.get(self.stage, ()):
+            if part is not None:
+                part.eval()
         return self
 
 
@@ -158,6 +174,12 @@ def _output_bias(variance: nn.Module | None) -> str | None:
         if isinstance(bias, nn.Parameter) and bias.numel() == 1:
             found = ".".join(filter(None, ("variance", name, "bias")))
     return found
+
+
+def _degrees(output: Any) -> Tensor:
+    """Degrees of freedom within their bounds."""
+    share = torch.sigmoid(_one_a_row(output, "tails"))
+    return LEAST_DF * (math.log(MOST_DF / LEAST_DF) * share).exp()
 
 
 def _one_a_row(output: Any, name: str) -> Tensor:

@@ -16,11 +16,11 @@ def param_groups(net: MeanVarianceNet, reg_mean: float, reg_var: float) -> list[
     """Parameter groups that penalise mean and variance separately, for any ``torch.optim``.
 
     The penalties are ``reg_mean Σ W²`` over the weights of the mean and ``reg_var Σ W²`` over those
-    of the variance, added to the mean loss of the rows; biases and gains, all that has fewer than
-    two dimensions, are free. An optimiser with coupled ``weight_decay`` (SGD, Adam, RMSprop, ...)
-    adds ``weight_decay · W`` to the gradient, so the groups have twice the penalty there. AdamW's
-    decoupled decay is something else: it shrinks all weights at one pace, however large their
-    gradients, and its best value depends on the learning rate.
+    of the variance and of the tails, added to the mean loss of the rows; biases and gains, all that
+    has fewer than two dimensions, are free. An optimiser with coupled ``weight_decay`` (SGD, Adam,
+    RMSprop, ...) adds ``weight_decay · W`` to the gradient, so the groups have twice the penalty
+    there. AdamW's decoupled decay is something else: it shrinks all weights at one pace, however
+    large their gradients, and its best value depends on the learning rate.
 
     The layers within :class:`ConcreteDropout` are free here, having a penalty of their own.
 
@@ -53,7 +53,8 @@ def param_groups(net: MeanVarianceNet, reg_mean: float, reg_var: float) -> list[
     for name, value in (("reg_mean", reg_mean), ("reg_var", reg_var)):
         if not 0 <= value < math.inf:
             raise ValueError(f"{name}={value} must be finite and not negative: use, say, 1e-4.")
-    mean, variance = _weights(net.trunk, net.mean), _weights(net.trunk, net.variance)
+    mean = _weights(net.trunk, net.mean)
+    variance = _weights(net.trunk, net.variance, net.tails)
     shared = [name for p, name in mean.items() if p in variance]
     if shared and reg_mean != reg_var:
         raise ValueError(

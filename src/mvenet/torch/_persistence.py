@@ -167,10 +167,10 @@ def _probe(model: TorchMVERegressor) -> list[float] | None:
     x = torch.linspace(-1, 1, int(np.prod(shape)) or 1, dtype=torch.float64)
     try:
         with torch.no_grad():
-            mean, log_variance = net(x[: int(np.prod(shape))].reshape(1, *shape))
+            computed = net(x[: int(np.prod(shape))].reshape(1, *shape))
     except (RuntimeError, TypeError, IndexError):  # token numbers, or made for single precision
         return None
-    return [mean.item(), log_variance.item()]
+    return [part.item() for part in computed]
 
 
 def _check_outputs(model: TorchMVERegressor, about: dict[str, Any], path: str) -> None:

@@ -55,14 +55,14 @@ from mvenet.torch._training import (
 )
 
 SMALLEST_STD = float(np.finfo(np.float64).tiny)
-
+LEARNED = "learned"
 
 OBJECTIVES: dict[str, Callable[[Any], nn.Module]] = {
     "nll": lambda _: GaussianNLL(),
     "beta-nll": lambda model: BetaNLL(model.beta),
     "faithful": lambda _: FaithfulNLL(),
     "crps": lambda _: CRPSLoss(),
-    "student-t": lambda model: StudentTNLL(model.df),
+    "student-t": lambda model: StudentTNLL(None if model.df == LEARNED else model.df),
     "natural": lambda _: GaussianNLL(),  # of a network whose outputs are natural parameters
 }
 
@@ -81,7 +81,9 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
     objective : {"nll", "beta-nll", "faithful", "crps", "student-t", "natural"}, default="nll"
         "natural" needs a ``MeanVarianceNet(..., natural=True)`` and no warm-up.
     beta : float, default=0.5
-    df : float, default=5.0
+    df : float or "learned", default=5.0
+        Degrees of freedom of ``objective="student-t"``. "learned" are those of each row, between 3
+        and 100, and needs a ``MeanVarianceNet(..., tails=...)``.
     reg_mean : float, default=1e-4
         Penalty on the squared weights of the mean, in units of standardised y.
     reg_var : float or "auto", default="auto"
@@ -156,7 +158,9 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
     strategy: str = setting(choice(*recipes.STRATEGIES), default="warmup")
     objective: str = setting(choice(*OBJECTIVES), default="nll")
     beta: float = setting(Interval(Real, 0, 1, closed="both"), default=0.5)
-    df: float = setting(Interval(Real, student.LEAST, student.MOST, closed="both"), default=5.0)
+    df: float | str = setting(
+        Interval(Real, student.LEAST, student.MOST, closed="both"), choice(LEARNED), default=5.0
+    )
     reg_mean: float = setting(PENALTY, default=1e-4)
     reg_var: float | str = setting(PENALTY, choice("auto"), default="auto")
     epochs: int | str = setting(at_least(1, 10**8), choice("auto"), default="auto")
@@ -217,7 +221,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
                 units = np.tile(parts[0].units(), (len(nets), 1))
             else:
                 nets, units = before
-            self._check_natural(nets[0])
+            self._check_outputs(nets[0])
             if checkpoint is not None:
                 checkpoint.begin(identity(nets[0], rows))
             self.reg_mean_, self.reg_var_ = self._penalties(nets[0])
@@ -256,8 +260,27 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
                 records.append(record)
         return records
 
-    def _check_natural(self, net: MeanVarianceNet) -> None:
-        """Refuse natural parameters of a network that does not have them."""
+    @property
+    def _learns_tails(self) -> bool:
+        return self.objective == "student-t" and self.df == LEARNED
+
+    def _check_outputs(self, net: MeanVarianceNet) -> None:
+        """Refuse a network that does not return what the objective is of."""
+        if self.df == LEARNED and self.objective != "student-t":
+            raise ValueError(
+                f"df='learned' is for objective='student-t', not for {self.objective!r}: leave df "
+                "out, or change the objective."
+            )
+        if self._learns_tails and net.tails is None:
+            raise ValueError(
+                "df='learned' needs a module with degrees of freedom: make it by "
+                "MeanVarianceNet(..., tails=...), or give df a number."
+            )
+        if not self._learns_tails and net.tails is not None:
+            raise ValueError(
+                "The module has tails, which only objective='student-t' with df='learned' trains: "
+                "set both, or leave tails out."
+            )
         if self.objective == "natural" and not net.natural:
             raise ValueError(
                 "objective='natural' needs a module whose first output is mean / variance: make it "
@@ -330,7 +353,10 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
             message = f"{lost} of {len(records)} members diverged and were left out: {remedy}."
             warnings.warn(ConvergenceWarning(message), stacklevel=3)
         self.y_mean_, self.y_scale_ = units[kept].T
-        constant = log_constant(recipes.Training(self.objective, df=self.df))
+        training = recipes.Training() if self._learns_tails else recipes.Training(
+            self.objective, df=float(self.df)
+        )  # fmt: skip
+        constant = log_constant(training)
         self.history_ = _history([records[k]["epochs"] for k in kept], self.y_scale_, constant)
         self.networks_ = [nets[k] for k in kept]
 
@@ -370,16 +396,22 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rows, device = _data.unlabelled_rows(self, X), device_of(self.device)
-        means, stds = [], []
+        means, stds, tails = [], [], []
         with own_randomness(device):
             for number, net in enumerate(self.networks_):
                 loop = self._loop(copy.deepcopy(net), device)
                 part = rows.standardised(0.0, 1.0, net)
-                for mean, std in outputs(loop, part, self.n_samples, 1_000_003 * number):
+                for mean, std, *df in outputs(loop, part, self.n_samples, 1_000_003 * number):
+                    tails += df
                     means.append(self.y_mean_[number] + self.y_scale_[number] * mean)
                     stds.append(getattr(self, "scale_", 1.0) * self.y_scale_[number] * std)
         if self.objective == "student-t":
-            spread = student.spread(np.array(means), np.array(stds), float(self.df))
+            location, scale = np.array(means), np.array(stds)
+            spread = (
+                student.spread_by_row(location, scale, np.array(tails))
+                if self._learns_tails
+                else student.spread(location, scale, float(self.df))
+            )
             return NormalMixture(spread[0], np.maximum(spread[1], SMALLEST_STD), spread[2])
         stds = [np.maximum(std, SMALLEST_STD) for std in stds]
         return normal_or_mixture(means, stds)

@@ -121,7 +121,7 @@ class FarVarianceNet(MeanVarianceNet):
         Places where the data are, in the units of the inputs: some training rows, or the centres of
         a k-means clustering of them.
     far : float, default=1.0
-        Variance far away, in units of that of y.
+        Variance far away, in units of that of y; with ``tails`` the squared scale.
     length : float, default=1.0
         γ at the start.
     **settings
@@ -164,12 +164,14 @@ class FarVarianceNet(MeanVarianceNet):
         self.log_length = nn.Parameter(torch.tensor(math.log(length), dtype=like.dtype))
         self.log_far = math.log(far)
 
-    def forward(self, *inputs: Any, **named: Any) -> tuple[Tensor, Tensor]:
+    def forward(self, *inputs: Any, **named: Any) -> tuple[Tensor, ...]:
         """Mean and log-variance of each row."""
-        mean, log_variance = super().forward(*inputs, **named)
+        mean, log_variance, *tails = super().forward(*inputs, **named)
         if self.stage == "warmup":
-            return mean, log_variance
-        distance = torch.cdist(inputs[0].to(self.centres.dtype), self.centres).amin(dim=1)
-        place = distance / self.log_length.exp() - NEAR
-        near, away = nn.functional.logsigmoid(-place), nn.functional.logsigmoid(place)
-        return mean, torch.logaddexp(near + log_variance, away + self.log_far)
+            return mean, log_variance, *tails
+        with torch.set_grad_enabled(torch.is_grad_enabled() and self.stage != "mean"):
+            distance = torch.cdist(inputs[0].to(self.centres.dtype), self.centres).amin(dim=1)
+            place = distance / self.log_length.exp() - NEAR
+            near, away = nn.functional.logsigmoid(-place), nn.functional.logsigmoid(place)
+            log_variance = torch.logaddexp(near + log_variance, away + self.log_far)
+        return mean, log_variance, *tails
