@@ -9,6 +9,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -396,55 +398,120 @@ private:
 using Steps =
     std::tuple<Vector<double>, Vector<double>, Rows64, Vector<double>, Vector<double>, double>;
 
-Encoding encoding_of(const Steps& steps, const std::optional<Vector<double>>& last,
-                     const Table& table) {
-    const auto& [center, scale, column, low, width, bound] = steps;
-    const auto columns = std::size_t(table.columns), n = column.shape(0);
-    check_columns(n);
-    if (center.shape(0) != columns || scale.shape(0) != columns || low.shape(0) != n ||
-        width.shape(0) != n || (last && std::int64_t(last->shape(0)) != table.rows))
-        throw std::invalid_argument("the steps do not fit the table");
-    for (std::size_t s = 0; s < n; ++s)
-        if (column.data()[s] < (s ? column.data()[s - 1] : 0) || column.data()[s] >= table.columns)
-            throw std::invalid_argument("the steps do not follow the table's columns");
-    return {center.data(), scale.data(), bound,  column.data(),
-            low.data(),    width.data(), int(n), last ? last->data() : nullptr};
-}
-
-template <class T>
-nb::tuple predict(const Matrix& x, const Square<T>& parameters, const Square<double>& x_mean,
-                  const Square<double>& x_scale, const Vector<double>& y_mean,
-                  const Vector<double>& y_scale, const std::vector<int>& mean_sizes,
-                  const std::vector<int>& var_sizes, const std::string& activation,
-                  double input_bound, bool natural, int threads, bool deviations, bool mixture,
-                  double factor, const std::optional<Steps>& steps,
-                  const std::optional<Vector<double>>& last) {
-    Table table = table_of(x);
-    Encoding encoding;
-    std::size_t inputs = x.shape(1);
-    if (steps) {
-        encoding = encoding_of(*steps, last, table);
-        table.encoding = &encoding;
-        inputs += std::size_t(encoding.steps) + (last ? 1 : 0);
+// Trained networks, checked once and kept ready to predict.
+template <class T> class Networks {
+public:
+    Networks(Square<T> parameters, Square<double> x_mean, Square<double> x_scale,
+             Vector<double> y_mean, Vector<double> y_scale, const std::vector<int>& mean_sizes,
+             const std::vector<int>& var_sizes, const std::string& activation, double input_bound,
+             bool natural, std::optional<Steps> steps, bool last)
+        : parameters_(std::move(parameters)), x_mean_(std::move(x_mean)),
+          x_scale_(std::move(x_scale)), y_mean_(std::move(y_mean)), y_scale_(std::move(y_scale)),
+          steps_(std::move(steps)), last_(last),
+          settings_(x_mean_.shape(1), mean_sizes, var_sizes, activation),
+          arrays_(settings_, x_mean_.shape(1), parameters_, x_mean_, x_scale_, y_mean_, y_scale_,
+                  input_bound) {
+        settings_.plan.natural = natural;
+        columns_ = int(x_mean_.shape(1));
+        if (!steps_ && last) throw std::invalid_argument("only networks of steps have a last one");
+        if (!steps_) return;
         if (std::isfinite(input_bound))
             throw std::invalid_argument("networks of steps have no bound on their inputs");
+        read_steps();
     }
-    Settings settings(inputs, mean_sizes, var_sizes, activation);
-    settings.plan.natural = natural;
-    const Arrays<T> arrays(settings, inputs, parameters, x_mean, x_scale, y_mean, y_scale,
-                           input_bound);
-    const std::size_t k = parameters.shape(0), n = x.shape(0);
-    threads = check_threads(threads);
-    const std::vector<std::size_t> shape = mixture ? std::vector{n} : std::vector{k, n};
-    Owned<double> mean(shape), deviation(deviations ? shape : std::vector<std::size_t>{0});
-    const KernelsFor<T>& kernels = of_type<T>(chosen());
-    {
-        const nb::gil_scoped_release unlocked;
-        predict_ensemble<T>(
-            kernels, settings.plan, table, arrays.ensemble(), threads,
-            {mean.data(), deviations ? deviation.data() : nullptr, mixture, factor});
+
+    nb::tuple predict(const Matrix& x, const std::optional<Vector<double>>& last, int threads,
+                      bool deviations, bool mixture, double factor) {
+        Table table = table_of(x);
+        if (table.columns != columns_ || bool(last) != last_ ||
+            (last && std::int64_t(last->shape(0)) != table.rows))
+            throw std::invalid_argument("the table is not the networks'");
+        Encoding encoding = encoding_;
+        if (last) encoding.last = last->data();
+        if (steps_) table.encoding = &encoding;
+        threads = check_threads(threads);
+        const std::size_t k = parameters_.shape(0), n = x.shape(0);
+        const std::vector<std::size_t> shape = mixture ? std::vector{n} : std::vector{k, n};
+        Owned<double> mean(shape), deviation(deviations ? shape : std::vector<std::size_t>{0});
+        const Kernels& kernels = chosen();
+        {
+            const nb::gil_scoped_release unlocked;
+            Ensemble<T> networks = arrays_.ensemble();
+            if (table.rows <= (steps_ ? few : 1)) keep(kernels, table, networks);
+            predict_ensemble<T>(
+                of_type<T>(kernels), settings_.plan, table, networks, threads,
+                {mean.data(), deviations ? deviation.data() : nullptr, mixture, factor});
+        }
+        return nb::make_tuple(mean.release(), deviations ? deviation.release() : nb::none());
     }
-    return nb::make_tuple(mean.release(), deviations ? deviation.release() : nb::none());
+
+private:
+    static constexpr std::int64_t few = 64;  // rows, up to which it pays to have kept something
+    static constexpr std::ptrdiff_t most = std::ptrdiff_t(64) << 20;  // bytes that are kept
+
+    void read_steps() {
+        const auto& [center, scale, column, low, width, bound] = *steps_;
+        const std::size_t columns = center.shape(0), n = column.shape(0);
+        if (columns + n + (last_ ? 1 : 0) != x_mean_.shape(1) || scale.shape(0) != columns ||
+            low.shape(0) != n || width.shape(0) != n)
+            throw std::invalid_argument("the steps do not fit the table");
+        columns_ = int(columns);
+        for (std::size_t s = 0; s < n; ++s)
+            if (column.data()[s] < (s ? column.data()[s - 1] : 0) || column.data()[s] >= columns_)
+                throw std::invalid_argument("the steps do not follow the table's columns");
+        encoding_ = {center.data(), scale.data(), bound,  column.data(),
+                     low.data(),    width.data(), int(n), nullptr};
+    }
+
+    // Made when few rows are asked for the first time, unless it is too large; of one instruction
+    // set, which is not changed but in tests.
+    void keep(const Kernels& kernels, const Table& table, Ensemble<T>& networks) {
+        std::call_once(made_, [&] {
+            const auto make = of_type<T>(kernels).keep;
+            size_ = make(settings_.plan, networks, table, nullptr);
+            const std::ptrdiff_t numbers = size_ * networks.size;
+            if (numbers > most / std::ptrdiff_t(sizeof(T))) return;
+            kept_.resize(std::size_t(numbers) + 64 / sizeof(T));
+            make(settings_.plan, networks, table, kept_.data());
+            of_ = &kernels;
+        });
+        if (of_ != &kernels) return;
+        networks.kept = kept_.data();
+        networks.kept_size = size_;
+    }
+
+    Square<T> parameters_;
+    Square<double> x_mean_, x_scale_;
+    Vector<double> y_mean_, y_scale_;
+    std::optional<Steps> steps_;
+    bool last_;
+    Settings settings_;
+    Arrays<T> arrays_;
+    Encoding encoding_{};
+    int columns_;
+    std::once_flag made_;
+    std::vector<T> kept_;
+    std::ptrdiff_t size_ = 0;
+    const Kernels* of_ = nullptr;
+};
+
+template <class T> void bind_networks(nb::module_& m, const char* name) {
+    using Kept = Networks<T>;
+    nb::class_<Kept>(m, name, "Trained networks, kept ready to predict.")
+        .def("predict", &Kept::predict, "x"_a, "last"_a.none(), "threads"_a, "deviations"_a,
+             "mixture"_a, "factor"_a);
+    const auto make = [](Square<T> parameters, Square<double> x_mean, Square<double> x_scale,
+                         Vector<double> y_mean, Vector<double> y_scale,
+                         const std::vector<int>& mean_sizes, const std::vector<int>& var_sizes,
+                         const std::string& activation, double input_bound, bool natural,
+                         std::optional<Steps> steps, bool last) {
+        return std::make_unique<Kept>(std::move(parameters), std::move(x_mean), std::move(x_scale),
+                                      std::move(y_mean), std::move(y_scale), mean_sizes, var_sizes,
+                                      activation, input_bound, natural, std::move(steps), last);
+    };
+    m.def("networks", make, nb::kw_only(), "parameters"_a.noconvert(), "x_mean"_a, "x_scale"_a,
+          "y_mean"_a, "y_scale"_a, "mean_sizes"_a, "var_sizes"_a, "activation"_a, "input_bound"_a,
+          "natural"_a, "steps"_a.none(), "last"_a);
 }
 
 template <class Feature>
@@ -665,6 +732,7 @@ Job make_job(const std::string& mode, std::int64_t subset, std::int64_t parent, 
 NB_MODULE(_engine, m) {
     using namespace mvenet;
     m.doc() = "The native engine of mvenet: it knows arrays only.";
+    nb::set_leak_warnings(false);  // a model that lives until the process ends is none
     nb::class_<Job>(m, "Job", "One stage of one network on one subset of the rows.")
         .def(nb::new_(&make_job), nb::kw_only(), "mode"_a, "subset"_a, "parent"_a, "seed"_a,
              "epochs"_a, "learning_rate"_a, "schedule"_a, "reg_mean"_a, "reg_var"_a,
@@ -673,14 +741,8 @@ NB_MODULE(_engine, m) {
           "mean_sizes"_a, "var_sizes"_a, "activation"_a, "input_bound"_a, "objective"_a, "beta"_a,
           "df"_a, "batch_size"_a, "clip_value"_a, "precise"_a, "threads"_a, "record_history"_a,
           "progress"_a.none());
-    m.def("predict", &predict<float>, nb::kw_only(), "x"_a, "parameters"_a.noconvert(), "x_mean"_a,
-          "x_scale"_a, "y_mean"_a, "y_scale"_a, "mean_sizes"_a, "var_sizes"_a, "activation"_a,
-          "input_bound"_a, "natural"_a, "threads"_a, "deviations"_a, "mixture"_a, "factor"_a,
-          "steps"_a.none(), "last"_a.none());
-    m.def("predict", &predict<double>, nb::kw_only(), "x"_a, "parameters"_a.noconvert(), "x_mean"_a,
-          "x_scale"_a, "y_mean"_a, "y_scale"_a, "mean_sizes"_a, "var_sizes"_a, "activation"_a,
-          "input_bound"_a, "natural"_a, "threads"_a, "deviations"_a, "mixture"_a, "factor"_a,
-          "steps"_a.none(), "last"_a.none());
+    bind_networks<float>(m, "Networks");
+    bind_networks<double>(m, "PreciseNetworks");
     m.def("predict_trees", &predict_trees<std::int16_t>, nb::kw_only(), "x"_a,
           "feature"_a.noconvert(), "threshold"_a, "right"_a, "starts"_a, "threads"_a,
           "each"_a = false);

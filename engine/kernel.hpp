@@ -152,6 +152,8 @@ template <class T> struct Ensemble {
     const T* const* parameters;
     const Scaling* scalings;
     std::int64_t size;
+    const T* kept = nullptr;  // for rows one by one: what KernelsFor::keep has made of each network
+    std::ptrdiff_t kept_size = 0;  // numbers of one of them
 };
 
 // Told what one network says of n rows, the first of which is row `start` of the table: means and
@@ -179,6 +181,9 @@ template <class T> struct KernelsFor {
     // rows start .. start + n of the table, few enough to be kept at hand; network by network
     void (*predict)(const Plan&, const Ensemble<T>&, const Table&, std::int64_t start,
                     std::int64_t n, const Listener&);
+    // what is made of each network's weights before it reads a row, to be kept where rows come one
+    // by one: written to `kept`, if it is not null; returns the numbers for one network
+    std::ptrdiff_t (*keep)(const Plan&, const Ensemble<T>&, const Table&, T* kept);
 };
 
 // A Gaussian process (mvenet._models.gaussian_process). A row is read as z = (x - center) / scale;

@@ -7,16 +7,17 @@
 namespace mvenet {
 
 const Kernels& kernels_avx2() {
-    static constexpr Kernels kernels{
-        "avx2",
-        {avx2::train<float>, avx2::measure, avx2::standardise<float>, avx2::predict<float>},
-        {avx2::train<double>, avx2::measure, avx2::standardise<double>, avx2::predict<double>},
-        avx2::predict_process,
-        avx2::quantiles,
-        avx2::probabilities,
-        avx2::crps,
-        avx2::partials,
-        avx2::grow_tree};
+    static constexpr Kernels kernels{"avx2",
+                                     {avx2::train<float>, avx2::measure, avx2::standardise<float>,
+                                      avx2::predict<float>, avx2::keep<float>},
+                                     {avx2::train<double>, avx2::measure, avx2::standardise<double>,
+                                      avx2::predict<double>, avx2::keep<double>},
+                                     avx2::predict_process,
+                                     avx2::quantiles,
+                                     avx2::probabilities,
+                                     avx2::crps,
+                                     avx2::partials,
+                                     avx2::grow_tree};
     return kernels;
 }
 

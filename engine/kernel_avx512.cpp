@@ -9,9 +9,10 @@ namespace mvenet {
 const Kernels& kernels_avx512() {
     static constexpr Kernels kernels{
         "avx512",
-        {avx512::train<float>, avx512::measure, avx512::standardise<float>, avx512::predict<float>},
+        {avx512::train<float>, avx512::measure, avx512::standardise<float>, avx512::predict<float>,
+         avx512::keep<float>},
         {avx512::train<double>, avx512::measure, avx512::standardise<double>,
-         avx512::predict<double>},
+         avx512::predict<double>, avx512::keep<double>},
         avx512::predict_process,
         avx512::quantiles,
         avx512::probabilities,

@@ -12,17 +12,18 @@
 namespace mvenet {
 
 const Kernels& kernels_baseline() {
-    static constexpr Kernels kernels{"baseline",
-                                     {baseline::train<float>, baseline::measure,
-                                      baseline::standardise<float>, baseline::predict<float>},
-                                     {baseline::train<double>, baseline::measure,
-                                      baseline::standardise<double>, baseline::predict<double>},
-                                     baseline::predict_process,
-                                     baseline::quantiles,
-                                     baseline::probabilities,
-                                     baseline::crps,
-                                     baseline::partials,
-                                     baseline::grow_tree};
+    static constexpr Kernels kernels{
+        "baseline",
+        {baseline::train<float>, baseline::measure, baseline::standardise<float>,
+         baseline::predict<float>, baseline::keep<float>},
+        {baseline::train<double>, baseline::measure, baseline::standardise<double>,
+         baseline::predict<double>, baseline::keep<double>},
+        baseline::predict_process,
+        baseline::quantiles,
+        baseline::probabilities,
+        baseline::crps,
+        baseline::partials,
+        baseline::grow_tree};
     return kernels;
 }
 

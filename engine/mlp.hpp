@@ -40,6 +40,12 @@ template <class T, Activation A> MVENET_INLINE Vec<T> activate(Vec<T> z, Vec<T>&
     }
 }
 
+// In prediction activations are bounded, so that no input, however far from the training rows, can
+// overflow.
+template <class T> MVENET_INLINE Vec<T> bounded_value(Vec<T> value) {
+    return at_most<T>(at_least<T>(value, T(-1e15)), T(1e15));
+}
+
 // Rows that lie a multiple of 512 bytes apart compete for the same few places in the first-level
 // cache: such are spread.
 template <class T> constexpr int spread(int stride) {
@@ -134,9 +140,8 @@ public:
     // A block's outputs; before backward the caller writes d loss / d output in their place.
     T* output(T* tape) const { return tape + layer_[layers_ - 1].value; }
 
-    // `Training` keeps what backward needs; without it activations are bounded, so that no input,
-    // however far from the training rows, can overflow. `begun`: the tape holds what the first
-    // layer's activations are given.
+    // `Training` keeps what backward needs; without it activations are bounded. `begun`: the tape
+    // holds what the first layer's activations are given.
     template <bool Training> void forward(const Block<T>& x, T* tape, bool begun = false) const {
         const T* input = x.unit_major;
         for (int l = 0; l < layers_; ++l) {
@@ -228,7 +233,7 @@ private:
             for (int at = u * block_rows; at < u * block_rows + length; at += w) {
                 Vec<T> slope;
                 Vec<T> value = activate<T, A>(load<T>(values + at), slope);
-                if (!Training) value = at_most<T>(at_least<T>(value, T(-1e15)), T(1e15));
+                if (!Training) value = bounded_value<T>(value);
                 store<T>(values + at, value);
                 if (Training) store<T>(slopes + at, slope);
             }

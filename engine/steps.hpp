@@ -3,7 +3,8 @@
 // Of a column's steps those below a row's value are 1, those above are 0, and only the one that the
 // value is in lies between. So the first layer needs no product over all of them: the weights of a
 // column's steps, added up from the first one on, are a table for all rows of a network, and a row
-// takes one line of it and a part of the next step's weights.
+// takes one line of it and a part of the next step's weights. To make the table costs as much as
+// tens of rows do: where rows come one by one it is kept.
 #pragma once
 
 #include "arena.hpp"
@@ -87,20 +88,32 @@ public:
     SteppedLayer(const SteppedRows<T>& rows, const Shape& shape, Arena& arena)
         : rows_(rows), constant_(shape.sizes[0] == 0), width_(padded<T>(shape.sizes[1])) {
         if (constant_) return;
-        const std::ptrdiff_t lines = 1 + rows.plain() + 2 * rows.steps();
-        bias_ = arena.array<T>(lines * width_);
-        plain_ = bias_ + width_;
-        step_ = plain_ + std::ptrdiff_t(rows.plain()) * width_;
-        lines_ = arena.array<T>(std::ptrdiff_t(block_rows) * width_);
+        scratch_ = arena.array<T>(std::ptrdiff_t(block_rows) * width_);
+        ends_ = arena.array<T>(2 * std::ptrdiff_t(shape.sizes[0]));
     }
 
     bool constant() const { return constant_; }  // a network that reads nothing
+    std::ptrdiff_t size() const {                // numbers of all lines
+        return constant_ ? 0 : (1 + rows_.plain() + 2 * std::ptrdiff_t(rows_.steps())) * width_;
+    }
+
+    // Where the lines are, or where they will be.
+    void place(T* lines) {
+        bias_ = lines;
+        plain_ = bias_ + width_;
+        step_ = plain_ + std::ptrdiff_t(rows_.plain()) * width_;
+    }
 
     // The lines of a network's weights. Adding a column's steps up assumes that standardised they
     // stay within `farthest`.
     void prepare(const Layer<T>& layer, const Scaling& scaling) {
         constexpr int w = lanes<T>;
         if (constant_) return;
+        for (int i = 0; i < layer.in; ++i) {
+            const double zero = rows_.standardised_input(scaling, i, 0);
+            ends_[2 * i] = T(zero);
+            ends_[2 * i + 1] = T(rows_.standardised_input(scaling, i, 1) - zero);
+        }
         for (int u = 0; u < layer.out; u += w) {
             Vec<T> bias = some(layer.bias + u, layer.out - u), below{};
             for (int i = 0; i < layer.in; i += w) {
@@ -111,26 +124,30 @@ public:
                                     : Vec<T>{};
                 transpose<T>(square);
                 for (int j = 0; j < w && i + j < layer.in; ++j)
-                    add(i + j, square[j], scaling, u, bias, below);
+                    add(i + j, square[j], u, bias, below);
             }
             store<T>(bias_ + u, bias);
         }
     }
 
-    // What enters the activations of `count` rows from `start` on, into the tape as [unit][row].
+    // What enters the activations of a row.
+    void one(T* to, std::int64_t row = 0) const {
+        constexpr int w = lanes<T>;
+        for (int u = 0; u < width_; u += 4 * w) switch ((width_ - u) / w) {
+                case 1: sum<1>(row, u, to); break;
+                case 2: sum<2>(row, u, to); break;
+                case 3: sum<3>(row, u, to); break;
+                default: sum<4>(row, u, to);
+            }
+    }
+    // Of `count` rows from `start` on, into the tape as [unit][row].
     void operator()(std::int64_t start, int count, T* tape) const {
         constexpr int w = lanes<T>;
-        for (int r = 0; r < count; ++r)
-            for (int u = 0; u < width_; u += 4 * w) switch ((width_ - u) / w) {
-                    case 1: sum<1>(start + r, u, lines_ + r * width_); break;
-                    case 2: sum<2>(start + r, u, lines_ + r * width_); break;
-                    case 3: sum<3>(start + r, u, lines_ + r * width_); break;
-                    default: sum<4>(start + r, u, lines_ + r * width_);
-                }
+        for (int r = 0; r < count; ++r) one(scratch_ + r * width_, start + r);
         for (int r = 0; r < count; r += w)
             for (int u = 0; u < width_; u += w) {
                 Vec<T> square[w];
-                for (int j = 0; j < w; ++j) square[j] = load<T>(lines_ + (r + j) * width_ + u);
+                for (int j = 0; j < w; ++j) square[j] = load<T>(scratch_ + (r + j) * width_ + u);
                 transpose<T>(square);
                 for (int j = 0; j < w; ++j) store<T>(tape + (u + j) * block_rows + r, square[j]);
             }
@@ -138,12 +155,9 @@ public:
 
 private:
     // The weights of input i to the units from u on.
-    MVENET_INLINE void add(int i, Vec<T> weights, const Scaling& scaling, int u, Vec<T>& bias,
-                           Vec<T>& below) {
-        const double zero = rows_.standardised_input(scaling, i, 0);
-        const double one = rows_.standardised_input(scaling, i, 1);
-        const Vec<T> gain = weights * T(one - zero);
-        bias += weights * T(zero);
+    MVENET_INLINE void add(int i, Vec<T> weights, int u, Vec<T>& bias, Vec<T>& below) {
+        const Vec<T> gain = weights * ends_[2 * i + 1];
+        bias += weights * ends_[2 * i];
         const int columns = rows_.columns(), step = i - columns;
         if (step < 0 || step == rows_.steps()) {
             store<T>(plain_ + (step < 0 ? i : columns) * width_ + u, gain);
@@ -186,10 +200,11 @@ private:
     const SteppedRows<T>& rows_;
     bool constant_;
     std::ptrdiff_t width_;
-    T* bias_ = nullptr;   // [width]
-    T* plain_ = nullptr;  // weights [plain][width]
-    T* step_ = nullptr;   // [steps][2][width]: of the column's steps before it; its own
-    T* lines_ = nullptr;  // scratch: [block_rows][width]
+    T* bias_ = nullptr;     // [width]
+    T* plain_ = nullptr;    // weights [plain][width]
+    T* step_ = nullptr;     // [steps][2][width]: of the column's steps before it; its own
+    T* scratch_ = nullptr;  // [block_rows][width]
+    T* ends_ = nullptr;     // of each input, standardised: 0, and how far 1 is from it
 };
 
 // What the predictor asks: rows of a table as a network reads them.
@@ -198,9 +213,18 @@ public:
     StepReader(const Plan& plan, const Ensemble<T>& networks, const Table& table,
                std::int64_t start, std::int64_t n)
         : networks_(networks), rows_(table, networks.scalings[0], start, n, arena_),
-          mean_(rows_, plan.mean, arena_), variance_(rows_, plan.variance, arena_) {}
+          mean_(rows_, plan.mean, arena_), variance_(rows_, plan.variance, arena_) {
+        if (!networks.kept) place(arena_.array<T>(size()));
+    }
 
+    static constexpr bool begins = true;                                     // with the first layer
+    std::ptrdiff_t size() const { return mean_.size() + variance_.size(); }  // of a network's lines
+    void place(T* lines) {
+        mean_.place(lines);
+        variance_.place(lines + mean_.size());
+    }
     void prepare(std::int64_t k, const Perceptron<T>& mean, const Perceptron<T>& variance) {
+        if (networks_.kept) return place(const_cast<T*>(networks_.kept) + k * networks_.kept_size);
         mean_.prepare(mean.layer(0), networks_.scalings[k]);
         variance_.prepare(variance.layer(0), networks_.scalings[k]);
     }
@@ -210,6 +234,11 @@ public:
         if (!first.constant())
             first(std::int64_t(b) * block_rows, count, tape + net.layer(0).value);
         net.template forward<false>(block, tape, !first.constant());
+    }
+    // What a network reads that gets one row at a time: here, what enters its first activations.
+    void first(bool variance, T* to) const {
+        const SteppedLayer<T>& first = variance ? variance_ : mean_;
+        if (!first.constant()) first.one(to);
     }
 
 private:

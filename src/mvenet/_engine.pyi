@@ -43,9 +43,20 @@ def train(
     record_history: bool,
     progress: Callable[[int], object] | None,
 ) -> dict[str, NDArray[Any]]: ...
-def predict(
+
+class Networks:
+    def predict(
+        self,
+        x: NDArray[Any],
+        last: NDArray[np.float64] | None,
+        threads: int,
+        deviations: bool,
+        mixture: bool,
+        factor: float,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]: ...
+
+def networks(
     *,
-    x: NDArray[Any],
     parameters: NDArray[Any],
     x_mean: NDArray[np.float64],
     x_scale: NDArray[np.float64],
@@ -56,10 +67,6 @@ def predict(
     activation: str,
     input_bound: float,
     natural: bool,
-    threads: int,
-    deviations: bool,
-    mixture: bool,
-    factor: float,
     steps: tuple[
         NDArray[np.float64],
         NDArray[np.float64],
@@ -69,8 +76,8 @@ def predict(
         float,
     ]
     | None,
-    last: NDArray[np.float64] | None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]: ...
+    last: bool,
+) -> Networks: ...
 def predict_trees(
     *,
     x: NDArray[Any],

@@ -106,6 +106,12 @@ def networks(**changes):
     return given | changes
 
 
+def predicted(x, threads, deviations, mixture, factor, last=None, **given):
+    made = _engine.networks(**given, last=last is not None)
+    options = {"deviations": deviations, "mixture": mixture, "factor": factor}
+    return made.predict(x, last, threads, **options)
+
+
 def process(**changes):
     two = np.zeros(2)
     given = {
@@ -134,7 +140,7 @@ def training(epochs=1, **changes):
 def test_no_threads_are_refused(threads):
     calls = [
         lambda: trees(FOREST, threads=threads),
-        lambda: _engine.predict(**networks(threads=threads)),
+        lambda: predicted(**networks(threads=threads)),
         lambda: _engine.predict_process(**process(threads=threads)),
         lambda: _engine.train(**training(threads=threads)),
     ]
@@ -146,7 +152,7 @@ def test_no_threads_are_refused(threads):
 @pytest.mark.parametrize("threads", [2**30, 2**31 - 1])
 def test_more_threads_than_anybody_has(threads):
     assert trees(FOREST, threads=threads).tolist() == [3.0] * 5
-    assert (_engine.predict(**networks(threads=threads))[0] == 0).all()
+    assert (predicted(**networks(threads=threads))[0] == 0).all()
     assert (_engine.predict_process(**process(threads=threads)) == 0).all()
     assert _engine.train(**training(threads=threads))["status"].tolist() == [0]
 
@@ -155,7 +161,7 @@ def test_more_threads_than_anybody_has(threads):
     "units", [[2, 0, 1], [2, -5, 1], [2, 70_000, 70_000, 1], [2, 2**31 - 1, 1]]
 )
 def test_layers_of_no_or_too_many_units_are_refused(units):
-    for call, arguments in ((_engine.train, training), (_engine.predict, networks)):
+    for call, arguments in ((_engine.train, training), (predicted, networks)):
         for name in ("mean_sizes", "var_sizes"):
             with pytest.raises(ValueError, match="units, but must have 1 to 65536"):
                 call(**arguments(**{name: units}))
@@ -187,7 +193,7 @@ def test_more_columns_than_can_be_counted_are_refused():
     wide = np.broadcast_to(np.zeros((1, 1)), (5, 2**24 + 1))
     calls = [
         lambda: _engine.predict_trees(x=wide, threads=1, **FOREST),
-        lambda: _engine.predict(**networks(x=wide)),
+        lambda: predicted(**networks(x=wide)),
         lambda: _engine.predict_process(**process(x=wide)),
         lambda: _engine.train(**training(x=wide)),
     ]
@@ -213,7 +219,7 @@ def test_a_process_whose_arrays_do_not_fit_is_refused(changes):
 ])  # fmt: skip
 def test_networks_whose_arrays_do_not_fit_are_refused(changes):
     with pytest.raises(ValueError, match="parameters and scalings do not fit together"):
-        _engine.predict(**networks(**changes))
+        predicted(**networks(**changes))
 
 
 @pytest.mark.parametrize(("column", "message"), [
@@ -223,8 +229,21 @@ def test_networks_whose_arrays_do_not_fit_are_refused(changes):
 def test_steps_that_do_not_fit_are_refused(column, message):
     two = np.zeros(2)
     steps = (two, two + 1, np.array(column), two, two + 1, 3.0)
+    scaling = {"x_mean": np.zeros((1, 4)), "x_scale": np.ones((1, 4))}  # two columns, two steps
     with pytest.raises(ValueError, match=message):
-        _engine.predict(**networks(steps=steps))
+        predicted(**networks(steps=steps, **scaling))
+
+
+def test_a_table_that_is_not_the_networks_is_refused():
+    for given in ({"x": np.zeros((5, 3))}, {"last": np.zeros(5)}):
+        with pytest.raises(ValueError, match=r"the table is not the networks'|only networks of"):
+            predicted(**networks(**given))
+    two = np.zeros(2)
+    steps = (two, two + 1, np.array([0, 1]), two, two + 1, 3.0)
+    scaling = {"x_mean": np.zeros((1, 5)), "x_scale": np.ones((1, 5))}
+    for last in (np.zeros(4), np.zeros(6)):
+        with pytest.raises(ValueError, match="the table is not the networks'"):
+            predicted(**networks(steps=steps, last=last, **scaling))
 
 
 def test_quantiles_of_mixtures_that_do_not_fit_are_refused():

@@ -306,7 +306,7 @@ def fit(
         own = _Components.of(noises, rows).around(values, widths[:-1])
         location, scale = own.moments(_start(noises, own.groups))
         last = replace(residuals, widths=widths[-1][:, 0])
-        for means, stds, within in last.components(values[0], location, scale):
+        for means, stds, within in zip(*last.components(values[0], location, scale), strict=True):
             own = own.with_group(means, np.maximum(stds, constants.least), within)
         return own
 

@@ -37,7 +37,8 @@ class DistributionRegressor(Predictor, Shown, RegressorMixin, BaseEstimator):
         return hasattr(self, "model_")
 
     def _checked(self, X: ArrayLike) -> NDArray[Any]:
-        check_is_fitted(self)
+        if "model_" not in vars(self):
+            check_is_fitted(self)  # which takes a while to find out that it is
         if isinstance(X, Encoded):
             return X.numbers
         if self._takes_frames():

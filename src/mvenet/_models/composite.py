@@ -43,6 +43,7 @@ from mvenet._models.mixture import WIDEST_LOG
 from mvenet._models.networks import Networks
 from mvenet._models.noise import Noise
 from mvenet._models.piecewise import Piecewise
+from mvenet._models.remembering import Remembers
 from mvenet._models.seen import Range
 from mvenet._models.unknown import apart_from, averaged, check_donors, completed
 from mvenet._utils.sums import average, between, variance
@@ -56,7 +57,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
-class Composite:
+class Composite(Remembers):
     """How columns are read, the means with their shares, and the noise.
 
     With ``log``, all but the columns is of the logarithm of y. ``unit`` is what y was divided by
@@ -87,7 +88,10 @@ class Composite:
     @property
     def weights(self) -> Array:
         """Weights of the noises' components, as long as the shape is not free."""
-        return np.concatenate([noise.kept for noise in self.noises])
+        found = self.remembered()
+        if found is None:
+            found = self.remember(np.concatenate([noise.kept for noise in self.noises]))
+        return found  # type: ignore[no-any-return]
 
     @property
     def foreign(self) -> bool:
@@ -212,8 +216,8 @@ class Composite:
 
         Of shape (c, n), the weights of shape (c,) if they are the same for all rows; and (n,).
         """
-        if self.donors is not None and (odd := np.isnan(X).any(axis=1)).any():
-            return self._with_unknown(X, odd, threads)
+        if self.donors is not None and np.isnan(X).any():
+            return self._with_unknown(X, np.isnan(X).any(axis=1), threads)
         inputs = _Inputs(self, X, threads)
         each = np.zeros((1, len(X)))  # with networks, a line for each of them
         for share, part in zip(self.shares, self.means, strict=True):
@@ -221,7 +225,7 @@ class Composite:
         limits, weights = self.limits, self.weights
         blended, disagreement = between(average(each), *limits), variance(each)
         added = self.range.added_variance(X, inputs.clipped, self.unknown_std)
-        shape = len(weights) + (0 if self.free is None else self.free.count), len(X)
+        shape = len(self), len(X)
         means, stds, at = np.empty(shape), np.empty(shape), 0
         root = np.sqrt(added) if added.any() else None  # most rows are like the training rows
         for number, noise in enumerate(self.noises):
@@ -234,7 +238,8 @@ class Composite:
         stds[:at] = between(stds[:at], narrowest, self.widest)
         if self.free is not None:
             noises = mixture.moments(means[:at], stds[:at], weights, log=False)
-            values, some, weights = self.free.components(inputs, at, *noises)
+            values, some = means[at:], stds[at:]
+            weights = self.free.fill(inputs, *noises, values, some)
             means[at:] = between(values, *limits)
             some = some if root is None else np.hypot(some, root)
             stds[at:] = between(some, narrowest, self.widest)

@@ -26,6 +26,7 @@ from mvenet._models.predictor import (
 )
 from mvenet._models.strata import Strata, labels_of, ratios_of
 from mvenet._utils.finite import has_gaps
+from mvenet._utils.sums import total
 from mvenet.distributions import (
     Distribution,
     LogNormalMixture,
@@ -331,7 +332,7 @@ def _not_noise(part: Normal | NormalMixture) -> Array:
     if part.disagreement is None:
         return np.zeros(len(part))
     with np.errstate(over="ignore"):  # an infinite bound is none
-        within: Array = (part.weights.reshape(len(part.weights), -1) * part.stds**2).sum(axis=0)
+        within: Array = total(part.weights.reshape(len(part.weights), -1) * part.stds**2)
     return np.minimum(part.disagreement, within)
 
 

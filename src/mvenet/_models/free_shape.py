@@ -14,7 +14,6 @@ Where a training row is a near twin, they all name it; where no row is near, the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +31,7 @@ from mvenet._models.forest import Forest
 from mvenet._models.interface import Columns, Inputs, Sampler
 from mvenet._models.means import GIVEN_QUANTILES, GivenRegressor
 from mvenet._models.seen import WIDEST
-from mvenet._utils.sums import average
+from mvenet._utils.sums import average, total
 from mvenet.distributions._atoms import nothing_between
 
 Array = NDArray[np.float64]
@@ -146,10 +145,10 @@ class Hurdle:
 
     def rest(self, probabilities: Array, location: Array, scale: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of what is no atom, from those of all."""
-        left = 1.0 - probabilities.sum(axis=0)
+        left = 1.0 - total(probabilities)
         apart = self.values[:, None] - location
-        shift = -(probabilities * apart).sum(axis=0) / left
-        between = (probabilities * np.square(apart / scale)).sum(axis=0)
+        shift = -total(probabilities * apart) / left
+        between = total(probabilities * np.square(apart / scale))
         square = (1.0 - between) / left - np.square(shift / scale)
         return location + shift, scale * np.sqrt(np.maximum(square, NARROWEST_REST**2))
 
@@ -195,29 +194,26 @@ class Residuals:
         atoms = 0 if self.hurdle is None else len(self.hurdle.values)
         return (len(self.quantiles) + atoms) * len(self.widths)
 
-    def components(
-        self, draws: Array, location: Array, scale: Array
-    ) -> Iterator[tuple[Array, Array, Array]]:
-        """For each width, means and widths of its components, (c, n), and their shares of it.
+    def components(self, draws: Array, location: Array, scale: Array) -> tuple[Array, Array, Array]:
+        """Means, widths and shares of its components, (w, c, n): with each width one in all.
 
         ``draws`` are values of the first sampler; location and scale those of the noises' mixture.
         """
-        shape = (len(self.quantiles), len(location))
-        if self.hurdle is None:
-            around = location + self.quantiles[:, None] * scale
-            for width in self.widths:
-                each = np.full(shape, 1.0 / len(self.quantiles))
-                yield around, np.broadcast_to(width * scale, shape), each
-            return
-        chances = self.hurdle.probabilities(draws)
-        location, scale = self.hurdle.rest(chances, location, scale)
-        left = (1.0 - chances.sum(axis=0)) / len(self.quantiles)
-        atoms = np.broadcast_to(self.hurdle.values[:, None], chances.shape)
-        spots = np.broadcast_to(self.hurdle.widths[:, None], chances.shape)
-        means = np.concatenate([atoms, location + self.quantiles[:, None] * scale])
-        for width in self.widths:
-            stds = np.concatenate([spots, np.broadcast_to(width * scale, shape)])
-            yield means, stds, np.concatenate([chances, np.broadcast_to(left, shape)])
+        atoms = 0 if self.hurdle is None else len(self.hurdle.values)
+        shape = (len(self.widths), atoms + len(self.quantiles), len(location))
+        means, stds, shares = np.empty(shape), np.empty(shape), np.empty(shape)
+        left: float | Array = 1.0
+        if self.hurdle is not None:
+            chances = self.hurdle.probabilities(draws)
+            location, scale = self.hurdle.rest(chances, location, scale)
+            left = 1.0 - total(chances)
+            means[:, :atoms] = self.hurdle.values[:, None]
+            stds[:, :atoms] = self.hurdle.widths[:, None]
+            shares[:, :atoms] = chances
+        means[:, atoms:] = location + self.quantiles[:, None] * scale
+        stds[:, atoms:] = (self.widths[:, None] * scale)[:, None]
+        shares[:, atoms:] = left / len(self.quantiles)
+        return means, stds, shares
 
     def check(self) -> None:
         """Raise an error if a fit cannot have made it."""
@@ -264,33 +260,36 @@ class FreeShape:
         named = sum(len(s) * len(w) for s, w in zip(self.samplers, self.widths, strict=True))
         return named + (0 if self.residuals is None else self.residuals.count)
 
-    def components(
-        self, inputs: Inputs, noises: int, location: Array, scale: Array
-    ) -> tuple[Array, Array, Array]:
-        """Means and widths of its components, (c, n), and weights of all, (noises + c, n).
+    def fill(
+        self, inputs: Inputs, location: Array, scale: Array, means: Array, widths: Array
+    ) -> Array:
+        """Write means and widths of its components, (c, n); returns weights of all, noises first.
 
         ``location`` and ``scale`` are mean and standard deviation of the noises' mixture, (n,).
         """
         values = [sampler.draws(inputs) for sampler in self.samplers]
         shares = self.weights[self.bin_of(values[0])].T
-        means, widths, weights = list[Array](), list[Array](), [shares[:noises]]
-        at = noises
+        n = len(location)
+        group = len(shares) - self._groups
+        weights = np.empty((group + len(means), n))
+        weights[:group], own, at = shares[:group], weights[group:], 0
         for several, some in zip(values, self.widths, strict=True):
             for width in some:
-                means.append(several)
-                widths.append(np.broadcast_to(width[:, None], several.shape))
-                equal = shares[at : at + 1] / len(several)
-                weights.append(np.repeat(equal, len(several), axis=0))
-                at += 1
+                here = slice(at, at + len(several))
+                means[here], widths[here] = several, width[:, None]
+                own[here] = shares[group] / len(several)
+                at, group = here.stop, group + 1
         if self.residuals is not None:
-            for around, some, each in self.residuals.components(values[0], location, scale):
-                means.append(around)
-                widths.append(some)
-                weights.append(shares[at] * each)
-                at += 1
-        if not means:
-            return np.empty((0, len(location))), np.empty((0, len(location))), weights[0]
-        return np.concatenate(means), np.concatenate(widths), np.concatenate(weights)
+            around, spots, each = self.residuals.components(values[0], location, scale)
+            means[at:], widths[at:] = around.reshape(-1, n), spots.reshape(-1, n)
+            own[at:] = (shares[group:, None] * each).reshape(-1, n)
+        return weights
+
+    @property
+    def _groups(self) -> int:
+        """Groups of components that share a weight, besides the noises'."""
+        named = sum(len(some) for some in self.widths)
+        return named + (0 if self.residuals is None else len(self.residuals.widths))
 
     def bin_of(self, values: Array) -> NDArray[np.int64]:
         """Which rows of weights apply, by the values of the first sampler, (k, n)."""
@@ -310,12 +309,12 @@ class FreeShape:
         bins = shape_of(self.ends, 1, "the bins of a free shape are no list")[0] + 1
         check_array(self.ends, (bins - 1,), "ends of bins", least=0.0)
         require((np.diff(self.ends) >= 0).all(), "bins end before they begin")
-        groups = noises + sum(len(some) for some in self.widths)
         if self.residuals is not None:
             check_part(self.residuals, Residuals)
-            groups += len(self.residuals.widths)
         require(self.count <= MOST_COMPONENTS, "a free shape has more components than a fit gives")
-        check_array(self.weights, (bins, groups), "weights of a free shape", least=0.0)
+        check_array(
+            self.weights, (bins, noises + self._groups), "weights of a free shape", least=0.0
+        )
         whole = np.abs(self.weights.sum(axis=1) - 1) < 1e-6
         require(whole.all(), "the weights of a free shape are not one in all")
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from mvenet._utils.sums import between, weighted
 
 Array = NDArray[np.float64]
-_TINY = float(np.finfo(np.float64).tiny)
 
 MULTIPLES = np.array([0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 8.0])
 # On the log scale tails are longer by themselves, and the mean of a wide log-normal is made of
@@ -72,7 +71,7 @@ def moments(means: Array, stds: Array, weights: Array, log: bool) -> tuple[Array
     centre = weighted(weights, means)
     if not log:
         distance = means - centre
-        unit = np.exp2(np.floor(np.log2(np.maximum(stds.max(axis=0), _TINY))))
+        unit = np.ldexp(1.0, np.frexp(stds.max(axis=0))[1] - 1)
         square = np.square(stds / unit) + np.square(distance / unit)  # no overflow, and none lost
         return centre, unit * np.sqrt(weighted(weights, square))
     variance = np.square(stds)

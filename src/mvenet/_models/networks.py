@@ -14,11 +14,12 @@ from mvenet import _engine
 from mvenet._models.architecture import Architecture
 from mvenet._models.checks import check_array, check_fields, check_part, require, shape_of
 from mvenet._models.piecewise import BOUND, Piecewise
+from mvenet._models.remembering import Remembers
 from mvenet._utils.machine import require_memory
 
 
 @dataclass(frozen=True)
-class Networks:
+class Networks(Remembers):
     """K trained networks as plain arrays, the network always the first axis.
 
     Attributes
@@ -74,24 +75,31 @@ class Networks:
         With ``piecewise`` the networks read ``piecewise.encode(X)``, which the engine does without
         writing it down, and with it ``last``, one more column of shape (n_rows,).
         """
-        require_memory(
-            16 * len(self) * len(X),
-            f"Means and standard deviations of {len(self)} networks for {len(X):,} rows",
-            "give fewer rows at once, or use moments, intervals or logpdf, which keep no "
-            "network's own.",
-        )
-        means, stds = self._predict(
-            X, threads, deviations=True, mixture=False, factor=1.0, piecewise=piecewise, last=last
+        if len(X) > 1:  # a single row should not wait
+            self._require_memory(len(X))
+        native = self._ready(piecewise, last is not None)
+        means, stds = native.predict(
+            regular(X), last, threads, deviations=True, mixture=False, factor=1.0
         )
         assert stds is not None
         return means, stds
+
+    def _require_memory(self, rows: int) -> None:
+        """Refuse more rows than memory has room for the answers of each network."""
+        require_memory(
+            16 * len(self) * rows,
+            f"Means and standard deviations of {len(self)} networks for {rows:,} rows",
+            "give fewer rows at once, or use moments, intervals or logpdf, which keep no "
+            "network's own.",
+        )
 
     def means(
         self, X: NDArray[Any], threads: int = 1, *, piecewise: Piecewise | None = None
     ) -> NDArray[np.float64]:
         """Only the means, of shape (K, n_rows): the variance networks are not evaluated."""
-        return self._predict(
-            X, threads, deviations=False, mixture=False, factor=1.0, piecewise=piecewise
+        native = self._ready(piecewise)
+        return native.predict(
+            regular(X), None, threads, deviations=False, mixture=False, factor=1.0
         )[0]
 
     def moments(
@@ -123,25 +131,25 @@ class Networks:
         mean : ndarray of shape (n,)
         std : ndarray of shape (n,), or None
         """
-        return self._predict(
-            X, threads, deviations=std, mixture=True, factor=factor, piecewise=piecewise
+        native = self._ready(piecewise)
+        return native.predict(
+            regular(X), None, threads, deviations=std, mixture=True, factor=factor
         )
 
-    def _predict(
-        self,
-        X: NDArray[Any],
-        threads: int,
-        piecewise: Piecewise | None = None,
-        last: NDArray[np.float64] | None = None,
-        **options: Any,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    def _ready(self, piecewise: Piecewise | None, last: bool = False) -> _engine.Networks:
+        """The networks as the engine keeps them, for one way to read the columns."""
+        kept = self.remembered()
+        if kept is None or kept[0] is not piecewise or kept[1] != last:
+            kept = self.remember((piecewise, last, self._native(piecewise, last)))
+        return kept[2]  # type: ignore[no-any-return]
+
+    def _native(self, piecewise: Piecewise | None, last: bool) -> _engine.Networks:
         mean_sizes, var_sizes = self.architecture.sizes(self.x_mean.shape[1])
-        encoding = None
+        steps = None
         if piecewise is not None:
             s = piecewise
-            encoding = (s.center, s.scale, s.column, s.low, s.width, BOUND)
-        return _engine.predict(
-            x=regular(X),
+            steps = (s.center, s.scale, s.column, s.low, s.width, BOUND)
+        return _engine.networks(
             parameters=self.parameters,
             x_mean=self.x_mean,
             x_scale=self.x_scale,
@@ -152,10 +160,8 @@ class Networks:
             activation=self.architecture.activation,
             input_bound=self.architecture.input_bound,
             natural=self.architecture.natural,
-            threads=threads,
-            steps=encoding,
+            steps=steps,
             last=last,
-            **options,
         )
 
 
@@ -168,5 +174,7 @@ def join(parts: Sequence[Networks]) -> Networks:
 
 def regular(X: NDArray[Any]) -> NDArray[Any]:
     """X itself, or a copy if its rows do not lie a whole number of numbers apart."""
+    if X.flags.c_contiguous:
+        return X
     regular = all(stride % X.itemsize == 0 for stride in X.strides)
     return X if regular else np.ascontiguousarray(X)

@@ -12,13 +12,14 @@ from mvenet._models.interface import Columns, Inputs
 from mvenet._models.means import check_reading
 from mvenet._models.mixture import MULTIPLES, Shape
 from mvenet._models.networks import Networks
+from mvenet._models.remembering import Remembers
 from mvenet._utils.sums import average, between
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Noise:
+class Noise(Remembers):
     """Networks that give a standard deviation to each row.
 
     Attributes
@@ -68,8 +69,11 @@ class Noise:
             mean = between(average(means), *limits)
         else:
             mean, stds = blended, self.predict(inputs, blended)[1]
+        multiples = self.remembered()
+        if multiples is None:
+            multiples = self.remember(MULTIPLES[self.weights > 0, None])
         std = np.exp(self.shape.applied(average(np.log(stds))))
-        return mean, std * MULTIPLES[self.weights > 0, None]
+        return mean, std * multiples
 
     def check(self, columns: Columns) -> None:
         """Raise an error if a fit cannot have made it."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvenet._models.checks import check_array, require, shape_of
+from mvenet._utils import sums
 
 Array = NDArray[np.float64]
 DONORS = 256  # training rows that are kept
@@ -96,7 +97,7 @@ def averaged(
     kept = weights if weights.ndim == 1 else total / drawn
     of = kept[:, None] if kept.ndim == 1 else kept
     known = unknown.reshape(-1, drawn).mean(axis=1)
-    return middle, wide, kept, known + (of * between).sum(axis=0)
+    return middle, wide, kept, known + sums.total(of * between)
 
 
 def check_donors(donors: object, n_columns: int) -> None:

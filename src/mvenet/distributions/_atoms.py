@@ -15,6 +15,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike
 
+from mvenet._utils.sums import total
 from mvenet.distributions._checks import FloatArray, check, check_shape, frozen, real
 from mvenet.distributions._interface import Distribution
 from mvenet.distributions._members import Members
@@ -128,14 +129,13 @@ class WithAtoms(Distribution):
         """Mean and variance, from mean and standard deviation of the smooth distribution."""
         if self.everywhere:
             masses = self.masses
-            masses = masses / masses.sum(axis=0)
-            mean = _sum(masses, self.atoms[:, None])
-            return mean, _sum(masses, np.square(self.atoms[:, None] - mean))
+            masses = masses / total(masses)
+            mean = total(masses * self.atoms[:, None])
+            return mean, total(masses * np.square(self.atoms[:, None] - mean))
         mass, one, two = self.smooth._partials(self.cells, origin)
         apart = self.atoms[:, None] - origin
-        each = np.ones((len(mass), 1))
-        first = _sum(mass, apart) - _sum(one, each)
-        second = np.square(std) + _sum(mass, np.square(apart)) - _sum(two, each)
+        first = total(mass * apart) - total(one)
+        second = np.square(std) + total(mass * np.square(apart)) - total(two)
         return origin + first, np.maximum(second - np.square(first), 0.0)
 
     @property
@@ -292,12 +292,4 @@ def _steps(
         if np.isinf(end):
             before = np.maximum(y - begin, 0.0)
         total += np.square(level) * before + np.square(1.0 - level) * after
-    return total
-
-
-def _sum(shares: FloatArray, values: FloatArray) -> FloatArray:
-    """Over the first axis, in one order, whatever the number of rows."""
-    total = np.zeros(shares.shape[1])
-    for share, value in zip(shares, values, strict=True):
-        total += share * value
     return total

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mvenet import _engine
+from mvenet._utils.sums import total
 from mvenet.distributions._checks import (
     FloatArray,
     check,
@@ -283,13 +284,15 @@ def modes(log_weights: FloatArray, means: FloatArray, stds: FloatArray) -> Float
 
     heights = np.array([np.logaddexp.reduce(contributions(mean), axis=0) for mean in means])
     x: FloatArray = means[heights.argmax(axis=0), np.arange(means.shape[1])]
+    moving = np.ones(x.shape, dtype=bool)
     for _ in range(_UPHILL):
         logs = contributions(x) - 2.0 * np.log(stds)
         shares = np.exp(logs - logs.max(axis=0))
         # Relative to the place itself, so that a large mean costs no digits.
-        step = (shares * (means - x)).sum(axis=0) / shares.sum(axis=0)
+        step = np.where(moving, total(shares * (means - x)) / total(shares), 0.0)
         x = x + step
-        if (np.abs(step) <= 1e-9 * stds.min(axis=0)).all():
+        moving = np.abs(step) > 1e-9 * stds.min(axis=0)  # each row stops by itself
+        if not moving.any():
             break
     return x
 
