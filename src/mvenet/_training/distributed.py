@@ -3,16 +3,19 @@
 A fleet splits into units: networks that share a warm-up stay together, so that each is trained
 once, and there are a few units for every worker. Units are sent to a Dask cluster or to joblib's
 processes; the table goes to each worker once a round. What comes back is put together as if it had
-been trained here, to the bit.
+been trained here, to the bit. Whatever else is cut into tasks goes to a cluster the same way
+(:class:`Sent`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import joblib
@@ -31,10 +34,13 @@ ATTEMPTS = 5  # to send what was lost with its workers
 
 
 @contextlib.contextmanager
-def on_dask(address: str | None) -> Iterator[None]:
-    """Let joblib run on the cluster of this scheduler within the block; None changes nothing."""
+def on_dask(address: str | None) -> Iterator[Any]:
+    """Let joblib run on the cluster of this scheduler within the block, and yield its client.
+
+    None changes nothing.
+    """
     if address is None:
-        yield
+        yield None
         return
     try:
         from distributed import Client
@@ -53,7 +59,7 @@ def on_dask(address: str | None) -> Iterator[None]:
                 f"The cluster at {address} has no workers: start some with `dask worker {address}`."
             )
         with joblib.parallel_config(backend="dask"):
-            yield
+            yield client
 
 
 @dataclass(frozen=True)
@@ -126,11 +132,15 @@ def train(
     steps = [fleet.planned_steps([n], subsets, training.batch_size) for n in networks]
     units = _units(fleet.families(networks), steps, UNITS_A_WORKER * workers.slots)
     share = max(1, workers.slots // len(units))
-    sender = version("mvenet"), instruction_set()
-    work = _Work(X, y, sample_weight, subsets, architecture, training, threads, share, sender)
+    work = _Work(X, y, sample_weight, subsets, architecture, training, threads, share, sender())
     tasks = [[networks[i] for i in unit] for unit in units]
     done: dict[int, fleet.Fleet] = {}
-    for number, trained in (_on_dask if workers.client else _on_joblib)(workers, work, tasks):
+    results = (
+        Sent(workers.client, _train_unit, work, tasks).results()
+        if workers.client
+        else _on_joblib(work, tasks)
+    )
+    for number, trained in results:
         done[number] = trained
         if progress is not None:
             progress(sum(part.steps for part in done.values()))
@@ -151,13 +161,7 @@ def _units(families: list[list[int]], steps: list[int], most: int) -> list[list[
 
 def _train_unit(work: _Work, networks: Sequence[fleet.Network]) -> fleet.Fleet:
     """What a worker does."""
-    here = version("mvenet"), instruction_set()
-    if here != work.sender:
-        raise RuntimeError(
-            "A worker has mvenet {} with {}, but was sent work by mvenet {} with {}, and would "
-            "give other numbers: install the same version everywhere, and set MVENET_SIMD to an "
-            "instruction set that all machines have.".format(*here, *work.sender)
-        )
+    refuse_others(work.sender)
     free = min(effective_threads(None), work.share)
     return fleet.train(
         work.X,
@@ -172,9 +176,23 @@ def _train_unit(work: _Work, networks: Sequence[fleet.Network]) -> fleet.Fleet:
     )
 
 
-def _on_joblib(
-    workers: Workers, work: _Work, tasks: list[list[fleet.Network]]
-) -> Iterator[tuple[int, fleet.Fleet]]:
+def sender() -> tuple[str, str]:
+    """What decides the last bits of results: the version of mvenet and the instruction set."""
+    return version("mvenet"), instruction_set()
+
+
+def refuse_others(sent_by: tuple[str, str]) -> None:
+    """Refuse, on a worker, what was sent by a process that would compute other numbers."""
+    here = sender()
+    if here != sent_by:
+        raise RuntimeError(
+            "A worker has mvenet {} with {}, but was sent work by mvenet {} with {}, and would "
+            "give other numbers: install the same version everywhere, and set MVENET_SIMD to an "
+            "instruction set that all machines have.".format(*here, *sent_by)
+        )
+
+
+def _on_joblib(work: _Work, tasks: list[list[fleet.Network]]) -> Iterator[tuple[int, fleet.Fleet]]:
     call: Callable[..., Any] = joblib.delayed(_numbered)
     calls = (call(number, work, task) for number, task in enumerate(tasks))
     yield from joblib.Parallel(return_as="generator_unordered")(calls)
@@ -186,37 +204,79 @@ def _numbered(
     return number, _train_unit(work, networks)
 
 
-def _on_dask(
-    workers: Workers, work: _Work, tasks: list[list[fleet.Network]]
-) -> Iterator[tuple[int, fleet.Fleet]]:
-    """By Dask itself: joblib keeps the table on one worker, and with that it would be lost."""
-    from concurrent.futures import CancelledError
+class Sent:
+    """Tasks of one kind on the workers of a Dask cluster, begun at once.
 
-    from distributed import as_completed
+    By Dask itself: joblib keeps what tasks share on one worker, and with that it would be lost.
 
-    _check_versions(workers.client)
-    waiting = set(range(len(tasks)))
-    for attempt in range(1, ATTEMPTS + 1):
-        futures: dict[Any, int] = {}
-        try:
-            # To all workers: one that dies takes only its units in hand.
-            sent = workers.client.scatter(work, broadcast=True, hash=False)
-            for i in sorted(waiting):
-                futures[workers.client.submit(_train_unit, sent, tasks[i], pure=False)] = i
-            # Fetched as soon as it is there: with its worker it would be lost.
-            done = as_completed(futures, with_results=True)  # type: ignore[no-untyped-call]
-            for future, trained in done:
-                if isinstance(trained, CancelledError):
-                    raise trained
-                waiting.discard(futures[future])
-                yield futures[future], trained
-            return
-        except (CancelledError, OSError):  # a worker died on receiving, or the last with the table
-            if attempt == ATTEMPTS:
-                raise
-            time.sleep(1.0)  # until Dask has noticed, and started another
-        finally:
-            workers.client.cancel(list(futures))
+    Parameters
+    ----------
+    client : distributed.Client
+    call : callable
+        Makes a result of what all tasks share, and of a task.
+    shared : object
+        Sent to each worker once.
+    tasks : sequence
+    """
+
+    def __init__(
+        self, client: Any, call: Callable[[Any, Any], Any], shared: Any, tasks: Sequence[Any]
+    ) -> None:
+        _check_versions(client)
+        self._client, self._call, self._shared, self._tasks = client, call, shared, tasks
+        self._waiting = set(range(len(tasks)))
+        self._futures: dict[Any, int] = {}
+        with contextlib.suppress(OSError):  # a worker died on receiving: results send again
+            self._send()
+
+    def _send(self) -> None:
+        # To all workers: one that dies takes only its tasks in hand.
+        shared = self._client.scatter(self._shared, broadcast=True, hash=False)
+        for i in sorted(self._waiting):
+            future = self._client.submit(self._call, shared, self._tasks[i], pure=False)
+            self._futures[future] = i
+
+    def results(self) -> Iterator[tuple[int, Any]]:
+        """Number and result of each task, as they come; what workers lost is sent again."""
+        from concurrent.futures import CancelledError
+
+        from distributed import as_completed
+
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                if not self._futures:
+                    self._send()
+                # Fetched as soon as it is there: with its worker it would be lost.
+                done = as_completed(self._futures, with_results=True)  # type: ignore[no-untyped-call]
+                for future, result in done:
+                    if isinstance(result, CancelledError):
+                        raise result
+                    number = self._futures[future]
+                    self._waiting.discard(number)
+                    yield number, result
+                return
+            except (CancelledError, OSError):  # died on receiving, or the last with what is shared
+                if attempt == ATTEMPTS:
+                    raise
+                time.sleep(1.0)  # until Dask has noticed, and started another
+            finally:
+                self.cancel()
+
+    def cancel(self) -> None:
+        """Let the workers forget what is not done."""
+        self._client.cancel(list(self._futures))
+        self._futures = {}
+
+
+def require_folders(client: Any, folders: Sequence[Path]) -> None:
+    """Refuse folders that a worker does not see: it has a disk of its own."""
+    for folder in folders:
+        for worker, there in client.run(os.path.isdir, str(folder), on_error="return").items():
+            if there is False:
+                raise OSError(
+                    f"The worker at {worker} sees no folder {folder}: use one on a disk that all "
+                    "machines share."
+                )
 
 
 def _check_versions(client: Any) -> None:

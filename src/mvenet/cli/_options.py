@@ -54,6 +54,10 @@ def _takes_one(option: click.Option) -> bool:
 
 
 DATA = Argument("data", "CSV, Parquet, Arrow or Excel file; - is CSV from standard input.")
+DATA_OR_FOLDER = Argument(
+    "data",
+    "CSV, Parquet, Arrow or Excel file, or a folder of Parquet; - is CSV from standard input.",
+)
 MODEL = Argument("model", "Model file made by `mvenet fit`.")
 TARGET = option("--target", required=True, help="Column to predict.")
 TARGETS = option(

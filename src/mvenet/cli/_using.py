@@ -13,6 +13,7 @@ from mvenet.cli import _printing as printing
 from mvenet.cli._options import (
     CHANGED,
     DATA,
+    DATA_OR_FOLDER,
     FOR_REPORTS,
     HEADER_ROWS,
     MODEL,
@@ -28,6 +29,7 @@ from mvenet.cli._options import (
     option,
     write_report,
 )
+from mvenet.cli._predicting_folder import predict_folder
 from mvenet.cli._printing import busy, print_json, progress_bar, say
 
 if TYPE_CHECKING:
@@ -36,13 +38,13 @@ if TYPE_CHECKING:
 
 @command(
     MODEL,
-    DATA,
+    DATA_OR_FOLDER,
     option(
         "--output",
         "-o",
         type=PATH,
         required=True,
-        help="CSV, Parquet or Arrow to write; - prints CSV.",
+        help="CSV, Parquet or Arrow to write; - prints CSV. Of a folder: another folder.",
     ),
     option(
         "--interval",
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     ),
     HEADER_ROWS,
     SHEET,
+    option("--dask", help="Address of a Dask scheduler, for a folder of Parquet files."),
     example="mvenet predict houses.mve new.csv -o out.csv --interval 0.9",
 )
 def predict(
@@ -71,15 +74,27 @@ def predict(
     simultaneous: bool,
     header_rows: int,
     sheet: str | None,
+    dask: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Add mean, std and, if asked, intervals and quantiles to a table."""
+    """Add mean, std and, if asked, intervals and quantiles to a table, or to a folder of them."""
     from mvenet._utils import atomic
 
     _check_levels(interval, "--interval")
     _check_levels(quantile, "--quantile")
     check_order(model, data)
+    if data.is_dir():
+        asked = {
+            "intervals": interval, "quantiles": quantile, "simultaneous": simultaneous,
+        }  # fmt: skip
+        predict_folder(model, data, output, asked, sheet, dask, as_json, quiet)
+        return
+    if dask is not None:
+        raise click.BadParameter(
+            f"a folder of Parquet files goes to a cluster, and {data} is none: drop --dask",
+            param_hint="--dask",
+        )
     _check_ending(output)
     printed = str(output) == "-"
     if not printed:

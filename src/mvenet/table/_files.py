@@ -8,6 +8,7 @@ written, cuts it into blocks of whole rows, and explains what polars refuses.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import gzip
 import io
@@ -388,11 +389,15 @@ def _foreign_letters(found: Format, path: str, error: Exception) -> ValueError:
     )
 
 
+def count_rows(place: Path) -> int:
+    """How many rows a Parquet file has, which its end tells."""
+    with readable(place):
+        return int(pl.scan_parquet(place).select(pl.len()).collect().item())
+
+
 def _columnar(place: Path, scan: Any, progress: Progress | None) -> Iterator[pl.DataFrame]:
     """Rows of a Parquet or Arrow file, which knows its types."""
-    if not place.exists():
-        raise FileNotFoundError(no_file(place))
-    try:
+    with readable(place, "Parquet" if scan is pl.scan_parquet else "Arrow"):
         lazy = scan(place)
         names = lazy.collect_schema().names()
         n = int(lazy.select(pl.len()).collect().item())
@@ -401,10 +406,18 @@ def _columnar(place: Path, scan: Any, progress: Progress | None) -> Iterator[pl.
             yield lazy.slice(start, step).collect()
             if progress is not None:
                 progress(min(1.0, (start + step) / max(1, n)))
+
+
+@contextlib.contextmanager
+def readable(place: Path, kind: str = "Parquet") -> Iterator[None]:
+    """Make a sentence of what polars has against a file."""
+    if not place.exists():
+        raise FileNotFoundError(no_file(place))
+    try:
+        yield
     except pl.exceptions.DuplicateError as error:
         raise ValueError(f"{place} has a column twice ({_line(error)}): rename it.") from error
     except (pl.exceptions.PolarsError, OSError) as error:
-        kind = "Parquet" if scan is pl.scan_parquet else "Arrow"
         raise ValueError(
             f"{place} cannot be read as {kind} ({_line(error)}): write it again, or as CSV."
         ) from error

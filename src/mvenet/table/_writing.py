@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -50,30 +51,39 @@ def _put(text: bytes, file: BinaryIO) -> None:
         left = left[file.write(left) :]
 
 
-def write_columnar(parts: Iterator[pl.DataFrame], place: Path, ending: str) -> int:
+def write_columnar(
+    parts: Iterator[pl.DataFrame], place: Path, ending: str, said: dict[str, str] | None = None
+) -> int:
     """Write rows as Parquet or Arrow, by the ending of its name, part by part.
 
-    The parts must be of one kind. Returns the number of rows.
+    The parts must be of one kind. ``said`` is what a Parquet file says of itself, by name. Returns
+    the number of rows.
     """
     from polars.io.plugins import register_io_source
 
     first = next(parts)
     done = 0
+    wrong: list[Exception] = []  # of the parts: polars hands on some words at best
 
     def source(*_: Any) -> Iterator[pl.DataFrame]:
         nonlocal done
-        for part in itertools.chain([first], parts):
-            done += len(part)
-            yield part
+        try:
+            for part in itertools.chain([first], parts):
+                done += len(part)
+                yield part
+        except Exception as error:
+            wrong.append(error)
+            raise
 
     lazy = register_io_source(source, schema=first.schema)
-    sink: Any = lazy.sink_parquet if COLUMNAR[ending] is pl.scan_parquet else lazy.sink_ipc
+    parquet = COLUMNAR[ending] is pl.scan_parquet
+    sink: Any = partial(lazy.sink_parquet, metadata=said) if parquet else lazy.sink_ipc
     with place.open("wb") as file:
         written = _Written(file)
         try:
             sink(written)
         except (pl.exceptions.PolarsError, OSError) as error:
-            raise written.error or error from error
+            raise written.error or next(iter(wrong), error) from error
     return done
 
 

@@ -170,6 +170,12 @@ class Served:
     outside: int | None
     compared: Compared
 
+    def __add__(self, other: Served) -> Served:
+        """Of both."""
+        unknown = self.outside is None or other.outside is None
+        outside = None if unknown else (self.outside or 0) + (other.outside or 0)
+        return Served(self.rows + other.rows, outside, self.compared + other.compared)
+
 
 def predict_file(
     model: Model,
@@ -182,6 +188,7 @@ def predict_file(
     header_rows: int = 1,
     sheet: str | None = None,
     form: str = ".csv",
+    said: dict[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Served:
     """Add predictions to a table of any length, part by part, and write it.
@@ -201,6 +208,8 @@ def predict_file(
         As :func:`mvenet.table.read` takes them.
     form : str
         Ending of the kind of file: ``.csv``, ``.tsv``, ``.parquet``, ``.arrow``.
+    said : dict of str or None
+        What a Parquet file is to say of itself, by name.
     progress : callable or None
         Told the share that was read.
 
@@ -234,7 +243,7 @@ def predict_file(
         whole = (
             with_numbers(part.shown, wanted, part.rows).hstack(added) for part, added in parts()
         )
-        done = write_columnar(whole, output, form)
+        done = write_columnar(whole, output, form, said)
     else:
         for part, added in ahead(parts()):
             write(part.shown, added, output, header=not done, separator=separator, lines=part.lines)
