@@ -107,7 +107,7 @@ public:
         Vec<double> total{};
         for (std::int64_t k = 0; k < all_.members; ++k) {
             const Vec<double> z = near_enough(sign * (x - mean(k)) / std(k));
-            if (all_far(z)) {
+            if (!any((z > -40.0) & (z < whole))) {
                 total += z > 0.0 ? weight(k) : Vec<double>{};
                 continue;
             }
@@ -175,7 +175,9 @@ private:
     static Vec<double> near_enough(Vec<double> z) {
         return at_most<double>(at_least<double>(z, -40), 40);
     }
-    // Whether that is so in every lane: a narrow member of a free shape is far from most places,
+    // Above, one less the rest is one to the last bit.
+    static constexpr double whole = 8.3;
+    // Whether nothing is left in any lane: a narrow member of a free shape is far from most places,
     // and then needs no exponential. The sums are the same to the bit.
     static bool all_far(Vec<double> z) { return !any(absolute(z) < 40.0); }
 

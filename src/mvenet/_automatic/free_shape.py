@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -278,6 +279,7 @@ def fit(
     factor: float = 1.0,
     scoring: str = "log",
     bounds: Bounds = (None, None),
+    threads: int = 1,
 ) -> Found:
     """Find atoms and free shapes, from the noises of a mixture and candidates that sample values.
 
@@ -293,7 +295,8 @@ def fit(
     cell = max(resolution_, _FINEST * float(y.std())) or 1.0
     some = np.sort(rng.permutation(len(rows))[:ROWS_SCORED])
     alone = _Components.of(noises, rows)
-    atoms = _worth(atoms_of(y, cell), partial(_Scored, held_out, alone, y, few, some), noises)
+    scored_with = partial(_Scored, held_out, alone, y, few, some, threads)
+    atoms = _worth(atoms_of(y, cell), scored_with, noises)
     constants = _Constants.of(entries, atoms, 0.0 if held_out.log else 0.5 * cell, held_out.log)
     residuals = _residuals(alone, _start(noises, alone.groups), atoms, sampling, rows, held_out)
     atoms = bounded(atoms, bounds, cell)
@@ -312,12 +315,13 @@ def fit(
 
     parts = parts_of(rows, widths)
     start = _start(noises, parts.groups)
-    scored = _Scored(held_out, parts, y, few, some, atoms)
+    scored = _Scored(held_out, parts, y, few, some, threads, atoms)
     densities = _densities(parts, y, atoms, cell, held_out.log)
     mixed = _Mixed(_Rows(held_out, few), densities, parts.expected(held_out.log) - y)
     bins = _Bins.of(_signal(sampling, rows))
     part = _parts(held_out, rng)[few]
-    weighing = _Weighing(start, mixed, scored, bins, some, scoring)
+    squares = _Squares.of(scored, (len(bins.ends) + 1) * part[some] + bins.number[some])
+    weighing = _Weighing(start, mixed, squares, bins, some, scoring)
     step = None
     if sampling:
         # Where values have a probability, a right one matters more than the mean.
@@ -443,7 +447,7 @@ class _Weighing:
 
     start: Array
     mixed: _Mixed
-    scored: _Scored
+    squares: _Squares
     bins: _Bins
     some: NDArray[np.int64]
     scoring: str
@@ -451,7 +455,7 @@ class _Weighing:
     def by(self, used: NDArray[np.bool_]) -> Array:
         """By likelihood, and by CRPS: (2, bins, groups)."""
         bins = _Bins(self.bins.ends, self.bins.number[self.some])
-        by_crps = bins.weights(self.scored.fit, used[self.some], self.start)
+        by_crps = bins.weights(self.squares.fit, used[self.some], self.start)
         if self.scoring == "crps":
             return np.stack([by_crps, by_crps])
         return np.stack([self.bins.weights(self.mixed.fit, used, _prior(self.start)), by_crps])
@@ -473,10 +477,13 @@ class _Step:
     length: float
     by_crps: float
 
-    def taken(self, start: Array, new: Array) -> Array:
-        """Weights after it; ``new`` are those of likelihood, then those of CRPS."""
+    def taken(self, start: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+        """Weights after it, or what is linear in them.
+
+        ``new`` are those of likelihood, then those of CRPS.
+        """
         towards = (1.0 - self.by_crps) * new[0] + self.by_crps * new[1]
-        found: Array = (1.0 - self.length) * start + self.length * towards
+        found: NDArray[Any] = (1.0 - self.length) * start + self.length * towards
         return found
 
 
@@ -493,8 +500,9 @@ def _best_step(
     values, the CRPS then is expected to be ``1 - (1 - s / 2) (1 - factor)`` of that out of fold.
     """
     before = start[:, None]
-    crps_before = scored.crps(before)
-    likelier, closer = mixed.gains(new[0], before), crps_before - scored.crps(new[1])
+    off_before, off_new = scored.off(before), np.stack([scored.off(weights) for weights in new])
+    crps_before = scored.crps_of(off_before)
+    likelier, closer = mixed.gains(new[0], before), crps_before - scored.crps_of(off_new[1])
     if not (mixed.rows.earned(likelier) or scored.rows.earned(closer)):
         return None
     tried = list[tuple[_Step, Array, float]]()
@@ -502,7 +510,7 @@ def _best_step(
         weights = step.taken(before, new)
         free = float(weights[start == 0].sum(axis=0).mean())
         expected = 1.0 - (1.0 - 0.5 * free) * (1.0 - factor)
-        crps = expected * scored.crps(weights)
+        crps = expected * scored.crps_of(step.taken(off_before, off_new))
         gain = mixed.rows.mean(mixed.gains(weights, before))
         better = scored.rows.mean(crps) < factor * scored.rows.mean(crps_before)
         if better and gain > 0 and mixed.rmse(weights) <= worse * mixed.rmse(before):
@@ -667,6 +675,7 @@ class _Scored:
         y: Array,
         few: NDArray[np.int64],
         rows: NDArray[np.int64],
+        threads: int,
         atoms: Atoms | None,
     ) -> None:
         self.rows, self.groups, self._chosen = _Rows(held_out, few[rows]), parts.groups, rows
@@ -674,42 +683,75 @@ class _Scored:
         low = float(y.min()) - beyond
         even = np.linspace(max(low, 0.0) if held_out.log else low, float(y.max()) + beyond, 100)
         ends = np.unique(np.concatenate([np.quantile(y, np.linspace(0, 1, 150)), even]))
-        self._lengths, middle = np.diff(ends), 0.5 * (ends[1:] + ends[:-1])
+        self.lengths, middle = np.diff(ends), 0.5 * (ends[1:] + ends[:-1])
         places = middle if atoms is None else place_among(middle, atoms.values, atoms.cells)
+        places = _log(places) if held_out.log else places
         reached = (y[rows] <= middle[:, None]).astype(np.float64)
         # What each group expects up to each threshold, less what was seen: (groups, thresholds, n).
-        self._off = np.array(
-            [
-                part.below(_log(places) if held_out.log else places) - reached
-                for part in parts.rows(rows).by_group()
-            ],
-            dtype=np.float32,
-        )
+        self.off_by_group = np.empty((self.groups, *reached.shape), dtype=np.float32)
 
-    def crps(self, shares: Array) -> Array:
-        """Of each row, by weights of the groups, (groups, 1) or (groups, rows of ``few``)."""
+        def fill(number: int, part: _Components) -> None:
+            self.off_by_group[number] = part.below(places) - reached
+
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(fill, range(self.groups), parts.rows(rows).by_group()))
+
+    def off(self, shares: Array) -> NDArray[np.float32]:
+        """The same of their mixture, (thresholds, n), by weights of the groups.
+
+        These are (groups, 1) or (groups, rows of ``few``).
+        """
         own = shares if shares.shape[1] == 1 else shares[:, self._chosen]
-        total = np.zeros(self._off.shape[1:], dtype=np.float32)
-        for off, share in zip(self._off, own.astype(np.float32), strict=True):
+        total = np.zeros(self.off_by_group.shape[1:], dtype=np.float32)
+        for off, share in zip(self.off_by_group, own.astype(np.float32), strict=True):
             total += share * off
-        found: Array = self._lengths @ np.square(total)
+        return total
+
+    def crps_of(self, off: NDArray[Any]) -> Array:
+        """Of each row."""
+        found: Array = self.lengths @ np.square(off)
         return found
 
-    def fit(self, rows: NDArray[np.int64], prior: Array, prior_rows: float) -> Array:
-        """Weights of least CRPS on some rows, drawn towards a prior.
+    def crps(self, shares: Array) -> Array:
+        """Of each row, by weights of the groups."""
+        return self.crps_of(self.off(shares))
 
-        The CRPS is a square in the weights: least squares with weights that are not negative.
+
+@dataclass(frozen=True)
+class _Squares:
+    """The CRPS as a square in the weights of the groups, for each of some cells of rows.
+
+    Weights are fitted on many unions of them: each cell's squares are added up once.
+    """
+
+    cell: NDArray[np.int64]  # of each row
+    sums: Array  # (cells, groups, groups)
+    weight: Array  # of the rows of each cell
+
+    @staticmethod
+    def of(scored: _Scored, cell: NDArray[np.int64]) -> _Squares:
+        """Of rows that lie in these cells."""
+        weight, count = scored.rows.weight, int(cell.max()) + 1
+        sums = np.zeros((count, scored.groups, scored.groups))
+        for number in np.unique(cell):
+            rows = np.flatnonzero(cell == number)
+            root = np.sqrt(scored.lengths[:, None] * weight[rows]).astype(np.float32)
+            design = (scored.off_by_group[:, :, rows] * root).reshape(scored.groups, -1)
+            sums[number] = design @ design.T
+        of_cells: Array = np.bincount(cell, weight, count).astype(np.float64)
+        return _Squares(cell, sums, of_cells)
+
+    def fit(self, rows: NDArray[np.int64], prior: Array, prior_rows: float) -> Array:
+        """Weights of least CRPS on some rows, all those of their cells, drawn towards a prior.
+
+        Least squares with weights that are not negative.
         """
         from scipy.optimize import nnls
 
         if not len(rows):
             return prior
-        weight = self.rows.weight[rows]
-        each = np.sqrt(weight / weight.sum())
-        root = (np.sqrt(self._lengths)[:, None] * each).astype(np.float32)
-        design = (self._off[:, :, rows] * root).reshape(len(prior), -1)
-        # Normal equations: a hundred weights at most, and a quarter of a million squares.
-        gram = (design @ design.T).astype(np.float64)
+        cells = np.unique(self.cell[rows])
+        gram = self.sums[cells].sum(axis=0) / self.weight[cells].sum()
         scale = float(np.trace(gram)) / len(gram) or 1.0
         pull = np.sqrt(prior_rows / len(rows))
         certain = 100.0  # the weights sum to one: a row that outweighs all others

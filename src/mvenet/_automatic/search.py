@@ -134,7 +134,7 @@ def search(plan: SearchPlan, threads: int) -> Fitting[Result]:
     if not stop.pressed:
         with stop:
             again = yield from refit.train(plan, held_out, candidates)
-    free = stop.finish(lambda: _free_shape(plan, held_out, candidates, again.factor))
+    free = stop.finish(lambda: _free_shape(plan, held_out, candidates, again.factor, threads))
     predicted = free.predicted if free else predicted
     model = stop.finish(
         lambda: composed(plan.piecewise, held_out, candidates, predicted, again, plan.unit, free)
@@ -145,12 +145,16 @@ def search(plan: SearchPlan, threads: int) -> Fitting[Result]:
 
 
 def _free_shape(
-    plan: SearchPlan, held_out: OutOfFold, candidates: Sequence[Candidate], factor: float
+    plan: SearchPlan,
+    held_out: OutOfFold,
+    candidates: Sequence[Candidate],
+    factor: float,
+    threads: int,
 ) -> free_shape.Found | None:
     """Atoms and free shapes; None if no candidate predicts values that a row may have."""
     samplers = [candidate for candidate in candidates if candidate.values is not None]
     noises = [candidate for candidate in candidates if candidate.weight]
-    settings = factor, plan.scoring, plan.bounds
+    settings = factor, plan.scoring, plan.bounds, threads
     return free_shape.fit(held_out, noises, samplers, plan.entropy, *settings)
 
 
