@@ -130,14 +130,19 @@ public:
         }
     }
 
-    // What enters the activations of a row.
+    // What enters the activations of a row. Each sum is a chain: many at once, so that they need
+    // not wait for each other.
     void one(T* to, std::int64_t row = 0) const {
         constexpr int w = lanes<T>;
-        for (int u = 0; u < width_; u += 4 * w) switch ((width_ - u) / w) {
+        for (int u = 0; u < width_; u += 8 * w) switch ((width_ - u) / w) {
                 case 1: sum<1>(row, u, to); break;
                 case 2: sum<2>(row, u, to); break;
                 case 3: sum<3>(row, u, to); break;
-                default: sum<4>(row, u, to);
+                case 4: sum<4>(row, u, to); break;
+                case 5: sum<5>(row, u, to); break;
+                case 6: sum<6>(row, u, to); break;
+                case 7: sum<7>(row, u, to); break;
+                default: sum<8>(row, u, to);
             }
     }
     // Of `count` rows from `start` on, into the tape as [unit][row].
