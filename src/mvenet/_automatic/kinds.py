@@ -112,18 +112,20 @@ MEANS = (  # short: on most tables more gradient steps only learn the noise
 # Weaker penalties for longer, one tier after the other: where weak ones are best, the error goes on
 # falling for long.
 FURTHER = (
-    _means(False, (150, 9_000, 25_000), 3e-5) + _means(True, (150, 7_000, 15_000), 1e-5),
+    _joint(True, 1e-4)
+    + _means(False, (150, 9_000, 25_000), 3e-5)
+    + _means(True, (150, 7_000, 15_000), 1e-5),
     _means(False, (400, 9_000, 25_000), 1e-5) + _means(True, (150, 7_000, 15_000), 1e-6),
     _means(False, (400, 9_000, 25_000), 1e-6),
 )
-QUICK = _joint(False, 1e-4) + _joint(True, 1e-3)
-JOINT = _joint(False, 1e-4) + _joint(True, 1e-4, 1e-3)
-NOISE = _noises(False, 1e-2, 1e-1) + _noises(True, 1e-3, 1e-2)
+JOINT = _joint(False, 1e-4) + _joint(True, 1e-3)
+NOISE = _noises(False, 1e-2, 1e-1) + _noises(True, 1e-2, 1e-3)
 
 
 def _started(kinds: tuple[NetworkKind, ...], starts: int) -> tuple[NetworkKind, ...]:
-    """The kinds from so many random starts, each a candidate of its own."""
-    return tuple(replace(kind, start=start) for start in range(starts) for kind in kinds)
+    """The kinds from so many random starts, each a candidate of its own; of joint ones, one."""
+    every = (replace(kind, start=start) for start in range(starts) for kind in kinds)
+    return tuple(kind for kind in every if not (kind.joint and kind.start))
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,8 @@ class Effort:
 
     def second_starts(self, kinds: Iterable[NetworkKind | None]) -> list[NetworkKind]:
         """Those of the kinds that start a second time, as they then are."""
-        long = {kind for tier in self.further for kind in tier} if self.again else set()
+        every = (kind for tier in self.further for kind in tier if not kind.joint)
+        long = set(every) if self.again else set()
         return [replace(kind, start=1) for kind in kinds if kind and kind in long]
 
     def expected_choice(self) -> list[NetworkKind]:
@@ -164,7 +167,7 @@ class Effort:
 
 
 EFFORTS = {
-    "low": Effort(QUICK, MEANS, (), NOISE[:2], starts=2),
+    "low": Effort(JOINT, MEANS, (), NOISE[:2], starts=2),
     "medium": Effort(JOINT, MEANS, FURTHER, NOISE, starts=4),
     "high": Effort(
         JOINT,
@@ -182,7 +185,8 @@ def effort_of(name: str, n: int, targets: int = 1) -> Effort:
     effort = EFFORTS[name]
     if name != "medium" or n >= FEW_ROWS:
         return effort
-    few = replace(effort, left_to_chance=LEFT_TO_CHANCE_FEW)
+    # The weakest penalty of the noise is for many rows: docs/understand/search.md.
+    few = replace(effort, noise=effort.noise[:3], left_to_chance=LEFT_TO_CHANCE_FEW)
     if targets > 1:  # time is shared: benchmarks/targets.py
         return few
     # Long trainings differ by chance: compared by one start alone, shares would go to luck.

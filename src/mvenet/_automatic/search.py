@@ -181,7 +181,10 @@ def _train_kinds(plan: SearchPlan, state: _State, kinds: Sequence[NetworkKind]) 
 
 
 def _improving(kind: NetworkKind, candidates: Sequence[Candidate]) -> bool:
-    """Whether, on the same columns, the weakest penalty so far was clearly the best."""
+    """Whether, on the same columns, the weakest penalty so far was the best.
+
+    Clearly so for longer trainings, which take more time.
+    """
     errors: dict[float, float] = {}
     for candidate in candidates:
         tried = candidate.kind
@@ -190,7 +193,7 @@ def _improving(kind: NetworkKind, candidates: Sequence[Candidate]) -> bool:
     if len(errors) < 2:
         return False
     weakest, *rest = (errors[penalty] for penalty in sorted(errors))
-    return weakest < WORTH_MORE * min(rest)
+    return weakest < (1.0 if kind.joint else WORTH_MORE) * min(rest)
 
 
 def _on_the_better_scale(
