@@ -113,6 +113,8 @@ paper-explain: $(STAMP)
 paper-relatives: $(STAMP)
 	$(BIN)/python paper/relatives_sine.py
 	$(BIN)/python paper/relatives.py $(DATASETS)
+	@if test -x .venv-torch/bin/python; then .venv-torch/bin/python paper/relatives_torch.py $(DATASETS); \
+	else echo "The relatives in PyTorch are left out, as there is no .venv-torch: make test-torch makes it."; fi
 	$(BIN)/python paper/relatives_tables.py --write
 
 paper-theory: $(STAMP)

@@ -1,4 +1,4 @@
-"""Tables of what relatives.py has trained: scores, paired tests and a ranking, as Markdown.
+"""Tables of what relatives.py and relatives_torch.py have trained, with paired tests, as Markdown.
 
     python paper/relatives_tables.py            print them
     python paper/relatives_tables.py --write    put them into paper/relatives.md
@@ -22,6 +22,7 @@ from scipy import stats
 HERE = Path(__file__).parent
 ARM = ["method", "strategy", "regularization"]
 ADVICE = ("nll", "warmup", "separate")
+TORCH = ("shared-trunk", "student-t-learned", "skafte", "quality-driven")
 METRICS = {"loglik": ("log-likelihood", 1), "crps": ("CRPS", -1), "rmse": ("RMSE", -1)}
 START, END = "<!-- tables -->", "<!-- end of tables -->"
 LEVEL = 0.1
@@ -29,9 +30,15 @@ DRAWS = 2000
 
 
 def load(folder: Path) -> pd.DataFrame:
-    """All folds that are there."""
-    files = [folder / f"{name}.csv" for name in DATASETS]
-    frames = [pd.read_csv(file) for file in files if file.exists()]
+    """All folds that are there; of what is PyTorch's, whose penalties it was trained with."""
+    frames = []
+    for name in DATASETS:
+        path, torch = folder / f"{name}.csv", folder / f"{name}_torch.csv"
+        frames += [pd.read_csv(path)] if path.exists() else []
+        if torch.exists():
+            rows = pd.read_csv(torch)
+            rows["regularization"] += ", of " + rows["variant"]
+            frames.append(rows)
     if not frames:
         sys.exit(f"{folder} holds no results: run paper/relatives.py first.")
     return pd.concat(frames, ignore_index=True)
@@ -90,6 +97,22 @@ def scores(rows: pd.DataFrame) -> list[str]:
     return lines
 
 
+def intervals(rows: pd.DataFrame) -> list[str]:
+    """Widths and interval scores of what has no density, and of its neighbours."""
+    if "interval_score" not in rows or rows["interval_score"].isna().all():
+        return []
+    wide, score = (pivot(rows, name) for name in ("width", "interval_score"))
+    covered = pivot(rows, "coverage")
+    lines = [
+        "| method | strategy | penalties | interval score | mean width | within 90 % |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for arm in score.mean().sort_values().index:
+        last = f"{covered[arm].mean():.0%}"
+        lines.append(f"| {' | '.join([*arm, cell(score[arm]), cell(wide[arm]), last])} |")
+    return [*lines, ""]
+
+
 def ranking(results: pd.DataFrame, metric: str = "loglik") -> list[str]:
     """Mean rank over the folds of all data sets that an arm shares, and its 90 % interval.
 
@@ -134,9 +157,10 @@ def missing(results: pd.DataFrame) -> list[str]:
             )
             for group, make in GROUPS.items()
         }
+        have |= {method: part[part["method"] == method]["fold"].nunique() for method in TORCH}
         left = [f"{group} {wanted - n}" for group, n in have.items() if n < wanted]
         if left:
-            every = len(left) == len(GROUPS) and not any(have.values())
+            every = not any(have.values())
             told.append(f"- {name}: {'all of it' if every else ', '.join(left)}")
     return told or ["- nothing"]
 
@@ -149,6 +173,9 @@ def document(results: pd.DataFrame) -> str:
         part = results[results["dataset"] == name]
         folds = part["fold"].nunique()
         lines += [f"### {name}, {folds} outer folds", "", *scores(part), ""]
+        found = intervals(part)
+        if found:
+            lines += ["Intervals for 90 %, best interval score first:", "", *found]
     lines += ["### Ranking by log-likelihood", "", *ranking(results), ""]
     lines += ["### Outer folds that are missing", "", *missing(results), ""]
     return "\n".join(lines)

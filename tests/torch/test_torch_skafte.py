@@ -9,9 +9,18 @@ pytest.importorskip(
     "mvenet.torch", reason="needs PyTorch and skorch: make test-torch", exc_type=ImportError
 )
 import torch
+from sklearn.base import clone
 from torch import nn
 
-from mvenet.torch import FarVarianceNet, LocalityBatches, TorchMVERegressor
+from mvenet import metrics
+from mvenet.torch import (
+    FarVarianceNet,
+    LocalityBatches,
+    MeanVarianceNet,
+    Schedule,
+    SkafteRegressor,
+    TorchMVERegressor,
+)
 
 torch.set_num_threads(1)
 RNG = np.random.default_rng(0)
@@ -102,3 +111,117 @@ def test_what_is_no_such_network():
         far(far=0)
     with pytest.raises(ValueError, match="centres must be a table"):
         FarVarianceNet(nn.Linear(1, 1), None, [1.0, 2.0])
+
+
+# --- all of it -----------------------------------------------------------------------------------
+
+
+def test_variance_and_mean_take_turns():
+    net = MeanVarianceNet(nn.Linear(2, 1), nn.Linear(2, 1))
+    rows = [(torch.zeros(3, 2), torch.arange(3.0))]
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    schedule = Schedule(net, optimizer, strategy="alternating", warmup_epochs=2, epochs=4)
+    seen = []
+    while not schedule.finished:
+        schedule.begin_epoch(rows)
+        assert net.stage == schedule.stage
+        before = {name: p.detach().clone() for name, p in net.named_parameters()}
+        optimizer.zero_grad()
+        (net(torch.ones(1, 2))[0] + net(torch.ones(1, 2))[1]).sum().backward()
+        schedule.step()
+        moved = {n.split(".")[0] for n, p in net.named_parameters() if not p.equal(before[n])}
+        seen.append((net.stage, *moved))
+        schedule.end_epoch()
+    turns = [("variance", "variance"), ("mean", "mean")]
+    assert seen == [("warmup", "mean")] * 2 + turns * 2
+
+
+SKAFTE = {"epochs": 80, "warmup_epochs": 20, "centres": 20, "batch_size": 64, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(3)
+    X = 100 * rng.uniform(-1, 1, (800, 2)) + 1000
+    std = np.where(X[:, 0] > 1000, 1.0, 0.1)
+    y = X[:, 0] / 50 + std * rng.normal(size=800)
+    return SkafteRegressor(**SKAFTE).fit(X, y), X, y
+
+
+def test_it_learns_mean_and_noise_and_says_what_it_does_not_know(fitted):
+    model, X, y = fitted
+    places = np.array([[1050.0, 1000.0], [950.0, 1000.0], [1e5, 1e5]])
+    mean, std = model.predict(places, return_std=True)
+    np.testing.assert_allclose(mean[:2], [21.0, 19.0], atol=0.3)
+    np.testing.assert_allclose(std[:2], [1.0, 0.1], rtol=0.4)
+    # far away the scale is that of y, and the std as much larger as the tails make it
+    assert 1 <= std[2] / y.std() <= np.sqrt(3) + 1e-3
+    assert 0.84 < metrics.coverage(y, model.predict_dist(X)) < 0.96
+    turns = list(dict.fromkeys(model.regressor_.history_["stage"]))
+    assert turns == ["warmup", "variance", "mean"]
+
+
+def test_it_does_not_depend_on_units_and_is_the_same_again(fitted):
+    model, X, y = fitted
+    settings = {"epochs": 4, "warmup_epochs": 2}
+    one, same = (clone(model).set_params(**settings).fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(one.predict(X), same.predict(X))
+    other = clone(model).set_params(**settings).fit(1e3 * X, 10 * y)
+    np.testing.assert_allclose(other.predict(1e3 * X), 10 * one.predict(X), rtol=1e-3)
+
+
+def test_neighbours_change_what_is_trained_only_after_the_warmup(fitted):
+    _, X, y = fitted
+    Z = (X - 1000) / 60
+    settings = {"epochs": 2, "warmup_epochs": 2, "random_state": 0}
+    make = lambda: MeanVarianceNet(nn.Linear(2, 1), nn.Linear(2, 1))  # noqa: E731
+    plain, nearby = (
+        TorchMVERegressor(make, neighbours=k, **settings).fit(Z, y) for k in (None, 20)
+    )
+    losses = plain.history_["nll"], nearby.history_["nll"]
+    np.testing.assert_array_equal(losses[0][:2], losses[1][:2])
+    assert (losses[0][2:] != losses[1][2:]).all()
+
+
+def test_weights_and_frames(fitted):
+    _, X, y = fitted
+    few = SkafteRegressor(**SKAFTE | {"epochs": 2, "warmup_epochs": 2, "n_members": 2})
+    weight = np.r_[np.ones(50), np.zeros(750)]
+    weighted = clone(few).fit(X, y, sample_weight=weight)
+    alone = clone(few).fit(X[:50], y[:50])
+    np.testing.assert_allclose(weighted.predict(X[:9]), alone.predict(X[:9]), rtol=1e-6)
+    assert len(alone.regressor_.networks_) == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"neighbours": 1}, "'neighbours' parameter"),
+        ({"centres": 0}, "'centres' parameter"),
+        ({"far": -1.0}, "'far' parameter"),
+        ({"activation": "softmax"}, "'activation' parameter"),
+        ({"hidden": (0,)}, "hidden"),
+        ({"reg_var": "own"}, "'reg_var' parameter"),
+    ],
+)
+def test_bad_parameters(settings, message):
+    with pytest.raises(ValueError, match=message):
+        SkafteRegressor(**settings).fit(X, X[:, 0])
+
+
+def test_what_it_cannot_do_is_said():
+    with pytest.raises(ValueError, match="NaN"):
+        SkafteRegressor().fit(np.full((9, 1), np.nan), np.arange(9.0))
+    with pytest.raises(NotImplementedError, match=r"regressor_\.save"):
+        SkafteRegressor().save("model")
+    make = lambda: MeanVarianceNet(nn.Flatten(), nn.Flatten())  # noqa: E731
+    model = TorchMVERegressor(make, neighbours=4)
+    with pytest.raises(ValueError, match=r"neighbours=4 needs a table.*rows of shape \(1, 1\)"):
+        model.fit(np.zeros((9, 1, 1)), np.arange(9.0))
+    with pytest.raises(ValueError, match="neighbours=99 must be a whole number from 1 to 60"):
+        TorchMVERegressor(far, neighbours=99).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="'strategy' parameter"):
+        TorchMVERegressor(far, strategy="alternate").fit(X, X[:, 0])
+    net = MeanVarianceNet(nn.Linear(2, 1), nn.Linear(2, 1), natural=True)
+    with pytest.raises(ValueError, match="natural parametrisation are one"):
+        TorchMVERegressor(net, strategy="alternating", objective="natural").fit(X, X[:, 0])

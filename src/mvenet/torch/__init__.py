@@ -18,6 +18,7 @@ except ImportError as error:
 
 from mvenet.torch._convert import from_engine, to_engine
 from mvenet.torch._dropout import ConcreteDropout, MCDropout, regularisation, sampling
+from mvenet.torch._intervals import QualityDrivenRegressor
 from mvenet.torch._losses import (
     BetaNLL,
     CRPSLoss,
@@ -32,6 +33,7 @@ from mvenet.torch._net import MeanVarianceNet
 from mvenet.torch._optim import Adam, param_groups
 from mvenet.torch._persistence import load
 from mvenet.torch._regressor import TorchMVERegressor
+from mvenet.torch._reliable import SkafteRegressor
 from mvenet.torch._schedule import Schedule, mean_squared_residual
 from mvenet.torch._skafte import FarVarianceNet, LocalityBatches
 
@@ -48,7 +50,9 @@ __all__ = [
     "MeanVarianceNet",
     "NaturalNLL",
     "QualityDrivenLoss",
+    "QualityDrivenRegressor",
     "Schedule",
+    "SkafteRegressor",
     "StudentTNLL",
     "TorchMVERegressor",
     "from_engine",

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, TypedDict
 
+import numpy as np
 import skorch
 import torch
 from skorch.callbacks import Callback
@@ -17,6 +18,7 @@ from mvenet.torch._losses import GaussianNLL, StudentTNLL
 from mvenet.torch._net import MeanVarianceNet
 from mvenet.torch._optim import Adam, param_groups
 from mvenet.torch._schedule import Schedule
+from mvenet.torch._skafte import LocalityBatches
 
 PREDICTED_AT_ONCE = 512
 
@@ -43,6 +45,7 @@ class Loop(skorch.NeuralNet):
         penalties: tuple[float, float] = (0.0, 0.0),
         autocast: bool = False,
         num_workers: int = 0,
+        nearby: LocalityBatches | None = None,
         **settings: Any,
     ) -> None:
         # skorch's own callbacks time, score and print every batch; ours does what is needed.
@@ -52,6 +55,7 @@ class Loop(skorch.NeuralNet):
         self.penalties = penalties
         self.autocast = autocast
         self.num_workers = num_workers
+        self.nearby = nearby
 
     @property
     def _default_callbacks(self) -> list[Any]:
@@ -71,7 +75,19 @@ class Loop(skorch.NeuralNet):
     def get_iterator(self, dataset: Rows, training: bool = False) -> Any:
         """Batches, shuffled for training."""
         size = self.batch_size if training else max(self.batch_size, PREDICTED_AT_ONCE)
-        return loader(dataset, size, shuffle=training, num_workers=self.num_workers)
+        usual = loader(dataset, size, shuffle=training, num_workers=self.num_workers)
+        return self._neighbours(dataset, usual) if training and self.nearby is not None else usual
+
+    def _neighbours(self, dataset: Rows, usual: Any) -> Iterator[Any]:
+        """Batches of neighbours with their weights, once a variance is trained."""
+        assert self.nearby is not None
+        if self.module_.stage == "warmup":
+            yield from usual
+            return
+        self.nearby.random = np.random.default_rng(int(torch.randint(2**62, ())))
+        for rows, weight in self.nearby:
+            inputs, (target, own) = dataset[rows]
+            yield inputs, (target, own * weight.to(own.dtype))
 
     def run_single_epoch(
         self, iterator: Any, training: bool, prefix: str, step_fn: Any, **fit_params: Any

@@ -165,7 +165,7 @@ class StudentTNLL(_RowLoss):
 
     >>> output = torch.zeros(2), torch.zeros(2), torch.tensor([3.0, 100.0])
     >>> StudentTNLL(df=None, reduction="none")(output, torch.tensor([3.0, 3.0]))
-    tensor([5.7086, 8.7089])
+    tensor([5.7091, 8.7090])
 
     Notes
     -----

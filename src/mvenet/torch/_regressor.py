@@ -46,7 +46,8 @@ from mvenet.torch._identity import identity
 from mvenet.torch._loop import Loop, Record, outputs
 from mvenet.torch._losses import BetaNLL, CRPSLoss, FaithfulNLL, GaussianNLL, StudentTNLL
 from mvenet.torch._net import MeanVarianceNet
-from mvenet.torch._schedule import SCHEDULES
+from mvenet.torch._schedule import SCHEDULES, STRATEGIES, stages
+from mvenet.torch._skafte import LocalityBatches
 from mvenet.torch._training import (
     device_of,
     own_randomness,
@@ -76,8 +77,9 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
     module : MeanVarianceNet, or a function without arguments that makes one
         It is copied, and trained from the weights that it has. Of a function each member of an
         ensemble is made anew, with ``random_state`` as PyTorch's seed.
-    strategy : {"warmup", "warmup-fixed-mean", "no-warmup"}, default="warmup"
+    strategy : {"warmup", "warmup-fixed-mean", "no-warmup", "alternating"}, default="warmup"
         As of :class:`mvenet.MVERegressor`, as are all parameters up to ``n_iter_no_change``.
+        "alternating" trains variance and mean in turn after a warm-up, an epoch each.
     objective : {"nll", "beta-nll", "faithful", "crps", "student-t", "natural"}, default="nll"
         "natural" needs a ``MeanVarianceNet(..., natural=True)`` and no warm-up.
     beta : float, default=0.5
@@ -99,6 +101,10 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
     early_stopping : bool, default=False
     validation_fraction : float, default=0.1
     n_iter_no_change : int, default=20
+    neighbours : int or None, default=None
+        Draw batches of so many neighbours after the warm-up, as :class:`LocalityBatches` does, with
+        eight of them around each of ``batch_size / 8`` rows. Rows must be plain numbers, in units
+        in which distances mean something.
     n_samples : int, default=50
         Draws for a prediction if the module has MCDropout or ConcreteDropout.
     device : str, default="auto"
@@ -155,7 +161,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
     """
 
     module: Any = setting(nn.Module, callable, default=dataclasses.MISSING, kw_only=False)
-    strategy: str = setting(choice(*recipes.STRATEGIES), default="warmup")
+    strategy: str = setting(choice(*STRATEGIES), default="warmup")
     objective: str = setting(choice(*OBJECTIVES), default="nll")
     beta: float = setting(Interval(Real, 0, 1, closed="both"), default=0.5)
     df: float | str = setting(
@@ -173,6 +179,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
     early_stopping: bool = setting("boolean", default=False)
     validation_fraction: float = setting(Interval(Real, 0, 1, closed="neither"), default=0.1)
     n_iter_no_change: int = setting(at_least(1), default=20)
+    neighbours: int | None = setting(at_least(2), None, default=None)
     n_samples: int = setting(at_least(1), default=50)
     device: str = setting(str, default="auto")
     mixed_precision: bool = setting("boolean", default=False)
@@ -242,7 +249,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
     ) -> list[Record]:
         """Train each member, one after the other."""
         records: list[Record] = []
-        planned = self._stages(len(parts[0]))
+        planned, nearby = self._stages(len(parts[0])), self._nearby(parts[0])
         with self._bar(len(starts) * sum(stage.epochs for stage in planned)) as tick:
             for number, net in enumerate(starts):
                 if checkpoint is not None and number < len(checkpoint.done):
@@ -253,7 +260,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
                 train = parts[0].standardised(mean, scale, net)
                 held_out = parts[1] and parts[1].standardised(mean, scale, net)
                 seed = partial(derived_seed, entropy, 0, number)
-                loop = self._loop(net, device)
+                loop = self._loop(net, device, nearby)
                 record = train_member(self, loop, planned, train, held_out, seed, checkpoint, tick)
                 if checkpoint is not None:
                     checkpoint.member_done(net, record)
@@ -287,13 +294,30 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
                 "by MeanVarianceNet(..., natural=True)."
             )
 
-    def _loop(self, net: MeanVarianceNet, device: str) -> Loop:
+    def _nearby(self, train: _data.Rows) -> LocalityBatches | None:
+        """Batches of neighbours, if they are wanted."""
+        if self.neighbours is None:
+            return None
+        shape = tuple(getattr(train.inputs, "shape", ()))
+        if len(shape) != 2:
+            raise ValueError(
+                f"neighbours={self.neighbours} needs a table of numbers to measure distances in, "
+                f"got {f'rows of shape {shape[1:]}' if shape else 'a Dataset'}: leave it out."
+            )
+        each = min(8, self.neighbours)
+        around = min(len(train), max(1, self.batch_size // each))
+        return LocalityBatches(train.inputs.numpy(), around, each, self.neighbours)
+
+    def _loop(
+        self, net: MeanVarianceNet, device: str, nearby: LocalityBatches | None = None
+    ) -> Loop:
         loop = Loop(
             net,
             OBJECTIVES[self.objective](self),
             penalties=(self.reg_mean_, self.reg_var_),
             autocast=self.mixed_precision,
             num_workers=self.num_workers,
+            nearby=nearby,
             device=device,
             lr=self.learning_rate,
             batch_size=self.batch_size,
@@ -302,7 +326,7 @@ class TorchMVERegressor(PredictsDistribution, RegressorMixin, BaseEstimator):
         return loop
 
     def _stages(self, n_rows: int) -> tuple[recipes.Stage, ...]:
-        return recipes.stages(
+        return stages(
             self.strategy,
             n_rows=n_rows,
             batch_size=self.batch_size,

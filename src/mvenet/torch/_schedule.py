@@ -11,6 +11,14 @@ import torch
 from mvenet import recipes
 from mvenet.torch._net import MeanVarianceNet
 
+ALTERNATING = "alternating"
+STRATEGIES = (*recipes.STRATEGIES, ALTERNATING)
+
+
+def stages(strategy: str, **settings: Any) -> tuple[recipes.Stage, ...]:
+    """Stages of a strategy; those in which mean and variance take turns are as of "warmup"."""
+    return recipes.stages("warmup" if strategy == ALTERNATING else strategy, **settings)
+
 
 class Schedule:
     """The stages of a training, for a loop of your own.
@@ -25,8 +33,9 @@ class Schedule:
         Of :func:`~mvenet.torch.param_groups`, at the learning rate of a stage's first step.
     epochs, warmup_epochs : int
         Passes over the rows after and during the warm-up.
-    strategy : {"warmup", "warmup-fixed-mean", "no-warmup"}, default="warmup"
-        As of :class:`mvenet.MVERegressor`.
+    strategy : {"warmup", "warmup-fixed-mean", "no-warmup", "alternating"}, default="warmup"
+        As of :class:`mvenet.MVERegressor`. With "alternating" variance and mean are trained in turn
+        after the warm-up, an epoch each (Skafte et al. 2019).
     clip_value : float or None, default=5.0
         Limit on each element of the gradient, penalty included.
     schedule : {"constant", "cosine", "ramp-cosine"}, default="constant"
@@ -40,7 +49,7 @@ class Schedule:
 
     Attributes
     ----------
-    stage : {"warmup", "joint", "variance"}
+    stage : {"warmup", "joint", "mean", "variance"}
     finished : bool
     epoch : int
         Epochs done.
@@ -84,14 +93,15 @@ class Schedule:
                 f"net must be a MeanVarianceNet, got {type(net).__name__}: the warm-up must know "
                 "which part is the variance, so make one of its two modules or heads."
             )
-        _check("strategy", strategy, tuple(recipes.STRATEGIES))
+        _check("strategy", strategy, STRATEGIES)
         _check("schedule", schedule, tuple(SCHEDULES))
         if schedule != "constant" and not steps_per_epoch:
             raise ValueError(f"schedule={schedule!r} needs steps_per_epoch: pass len(loader).")
         self.net, self.optimizer = net, optimizer
         self.clip_value, self.schedule = clip_value, schedule
         self.steps_per_epoch, self.patience = steps_per_epoch, patience
-        self.stages = recipes.stages(
+        self.alternating = strategy == ALTERNATING
+        self.stages = stages(
             strategy, n_rows=1, batch_size=1, epochs=epochs, warmup_epochs=warmup_epochs,
             learning_rate=0.0,
         )  # fmt: skip
@@ -109,7 +119,10 @@ class Schedule:
     @property
     def stage(self) -> str:
         """The stage that the next epoch belongs to, or the last one."""
-        return self.stages[min(self._number, len(self.stages) - 1)].mode
+        mode: str = self.stages[min(self._number, len(self.stages) - 1)].mode
+        if self.alternating and mode == "joint":
+            return "mean" if self._stage_epoch % 2 else "variance"
+        return mode
 
     def begin_epoch(self, residuals: Iterable[Any] = ()) -> None:
         """Begin an epoch, and a stage if one is due.
@@ -123,8 +136,9 @@ class Schedule:
         if self.finished:
             raise ValueError(f"All {self.epoch} epochs are done: make a new Schedule to go on.")
         stage = self.stages[self._number]
+        if self._stage_epoch == 0 or self.alternating:
+            self.net.enter(self.stage)
         if self._stage_epoch == 0:
-            self.net.enter(stage.mode)
             self.optimizer.state.clear()
             self._stage_step = self._waited = 0
             self._best, self._best_weights = math.inf, {}

@@ -1,8 +1,8 @@
 """What Skafte, Jørgensen and Hauberg train variances by (2019, https://arxiv.org/abs/1906.03260).
 
 Batches of neighbours, and a variance that grows away from the data. The other two of their four
-parts need nothing new: mean and variance are trained in turn by freezing one of the two modules,
-and the likelihood of a variance with an inverse-Gamma posterior is ``StudentTNLL``.
+parts are elsewhere: ``Schedule(strategy="alternating")`` trains mean and variance in turn, and the
+likelihood of a variance with an inverse Gamma posterior is ``StudentTNLL``.
 """
 
 from __future__ import annotations
