@@ -27,9 +27,13 @@ RESULTS = Path(__file__).parent / "results" / "relatives"
 
 
 def settings(plan: Plan) -> dict[str, dict[str, Any]]:
-    """Parameters of each method, by the name that the picture gives it."""
-    usual = {**SINE, "epochs": plan.sine_epochs, "warmup_epochs": plan.sine_epochs}
-    usual |= {"reg_mean": 0.0, "reg_var": 0.0}
+    """Parameters of each method on the sine."""
+    return methods({**SINE, "epochs": plan.sine_epochs, "warmup_epochs": plan.sine_epochs})
+
+
+def methods(usual: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Parameters of each method without penalties, by the name that the pictures give it."""
+    usual = {**usual, "reg_mean": 0.0, "reg_var": 0.0}
     cold, warm = ({**usual, "strategy": name} for name in ("no-warmup", "warmup"))
     named = {f"{name}": {**cold, "objective": name} for name in (*OBJECTIVES, "natural")}
     named |= {f"{name}, warm-up": {**warm, "objective": name} for name in OBJECTIVES}

@@ -102,3 +102,26 @@ def test_a_run_goes_on_and_writes_a_row_for_each_fold(tmp_path, monkeypatch, cap
     with pytest.raises(SystemExit):
         relatives.main()
     assert "unknown data set 'iris'" in capsys.readouterr().err
+
+
+def test_tables_say_whose_penalties_pytorchs_methods_have(tmp_path):
+    engine = folds(relatives_tables.ADVICE, [0.0, 0.5, 1.0])
+    trunk = folds(("shared-trunk", "warmup", "equal"), [1.0, 1.6, 2.1], variant="nll")
+    quality = folds(("quality-driven", "warmup", "separate"), [np.nan] * 3, variant="nll")
+    again = folds(relatives_tables.ADVICE, [np.nan] * 3, variant="nll")
+    for rows, score in ((trunk, 2.0), (quality, 1.5), (again, 3.0)):
+        rows["interval_score"], rows["width"] = score, 1.0
+    engine.to_csv(tmp_path / "yacht.csv", index=False)
+    pd.concat([again, trunk, quality]).to_csv(tmp_path / "yacht_torch.csv", index=False)
+    found = relatives_tables.load(tmp_path)
+    table = "\n".join(relatives_tables.scores(found))
+    assert "| shared-trunk | warmup | equal, of nll | 1.57" in table
+    assert table.count("| nll |") == 1 and "quality-driven" not in table
+    scored = relatives_tables.intervals(found)
+    assert [line.split(" | ")[0] for line in scored[2:-1]] == [
+        "| quality-driven",
+        "| shared-trunk",
+        "| nll",
+    ]
+    assert relatives_tables.intervals(engine) == []
+    assert "skafte 10" in "\n".join(relatives_tables.missing(found))
