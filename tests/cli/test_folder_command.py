@@ -100,3 +100,45 @@ def test_a_corrupt_file_is_named_and_the_others_are_predicted(ran, place, tmp_pa
 def test_what_cannot_be_is_told(ran, place, arguments, told):
     code, words = ran("predict", "flats.mve", *arguments)
     assert code != 0 and told in words and not (place / "out").exists()
+
+
+# --- fit -----------------------------------------------------------------------------------------
+
+QUICKLY = ("--target", "price", "--no-search", "--holdout", "0")
+
+
+def test_a_share_of_a_folder_is_fitted_and_told(ran, tmp_path, short):
+    command = ("fit", "data", *QUICKLY, "--share", "0.5", "-o", tmp_path / "m.mve")
+    code, told = ran(*command)
+    assert code == 0 and "Reading data. 60 of 120 rows, drawn at random." in told
+    facts = json.loads(ran(*command, "--json")[1])
+    assert (facts["rows_read"], facts["rows_there"]) == (60, 120)
+
+
+def test_a_folder_that_does_not_fit_into_memory_is_sampled(ran, tmp_path, monkeypatch, short):
+    from mvenet._columns import lazy
+
+    monkeypatch.setattr(lazy, "memory", lambda: 2 * 50 * 4 * lazy.BYTES_A_NUMBER)
+    code, told = ran("fit", "data", *QUICKLY, "-o", tmp_path / "m.mve")
+    assert code == 0 and "50 of 120 rows, drawn at random." in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("data", *QUICKLY, "--share", "0"), "--share"),
+        (("data", *QUICKLY, "--share", "2"), "--share"),
+        (("data", *QUICKLY, "--share", "nan"), "it must be above 0 and at most 1"),
+        (("data",), "--target"),
+        (
+            ("empty", *QUICKLY),
+            "empty holds no Parquet files: name a folder of *.parquet, or a file",
+        ),
+        (("data", "--target", "prize"), "There is no column 'prize'"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_fitted_is_told(ran, place, tmp_path, arguments, told):
+    (place / "empty").mkdir(exist_ok=True)
+    code, words = ran("fit", *arguments, "-o", tmp_path / "m.mve")
+    assert code != 0 and told in words and not (tmp_path / "m.mve").exists()

@@ -17,8 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvenet._automatic import detection
 from mvenet._automatic.constants import MOST_ROWS_LOOKED_AT
+from mvenet._columns import lazy
 from mvenet._estimators import copies, frames, targets
 from mvenet._estimators.dependence import NOTHING, Belonging, DependenceWarning
+from mvenet._estimators.lazy_frames import in_memory
 from mvenet._estimators.parameters import NetworkSettings
 from mvenet._estimators.shown import Shown, held_by_90
 from mvenet._estimators.validation import check_table, checked, fingerprint, keep_name
@@ -41,6 +43,8 @@ class DistributionRegressor(Predictor, Shown, RegressorMixin, BaseEstimator):
             check_is_fitted(self)  # which takes a while to find out that it is
         if isinstance(X, Encoded):
             return X.numbers
+        if lazy.is_lazy(X):
+            X = lazy.taken(X, None)
         if self._takes_frames():
             return frames.encoded(self, X)
         table: Any = X if self._taken_as_it_is(X) else checked(self, X, reset=False)
@@ -106,6 +110,10 @@ class TrainedRegressor(DistributionRegressor):
         X : array-like or DataFrame of shape (n, n_features)
             Numbers, of which NaN is a gap. A frame of pandas, polars or Arrow may hold categories,
             text, truth values, dates and gaps as well: ``columns_`` says what was made of each.
+            A lazy frame of polars or a frame of Dask is brought into memory, or as many of its
+            rows, drawn at random, as fit there (:func:`mvenet.table.sample`); a warning says how
+            many. With it ``y``, ``sample_weight``, ``groups`` and ``time`` may be names of its
+            columns, which are then no inputs.
         y : array-like of shape (n,), or (n, k) for k targets at once
             With several targets, a frame or an array without gaps: each gets an estimator of its
             own (``estimators_``), and rows left out tell how their errors depend on each other.
@@ -129,6 +137,9 @@ class TrainedRegressor(DistributionRegressor):
         self
         """
         belonging = Belonging(groups, time, horizon)
+        if lazy.is_lazy(X):
+            seed = self.random_state
+            X, y, sample_weight, belonging = in_memory(X, y, sample_weight, belonging, seed)
         columns = targets.columns_of(y)
         # Where no rows are left out there is one target only, and scikit-learn's word on a column.
         if columns is not None and (columns != 1 or self._leaves_rows_out()):

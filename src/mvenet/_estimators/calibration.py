@@ -23,12 +23,14 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
+from mvenet._columns.lazy import is_lazy
 from mvenet._estimators import frames
 from mvenet._estimators.auto import AutoRegressor
 from mvenet._estimators.base import TrainedRegressor, fit_until_stopped
 from mvenet._estimators.dependence import Belonging
 from mvenet._estimators.folds import folds_of, usual_number
 from mvenet._estimators.frames import some_rows
+from mvenet._estimators.lazy_frames import in_memory
 from mvenet._estimators.penalty_search import best_factor
 from mvenet._estimators.regressor_cv import MVERegressorCV
 from mvenet._estimators.shown import Shown
@@ -210,7 +212,8 @@ class CalibratedRegressor(Shown, Conformal, MetaEstimatorMixin, RegressorMixin, 
 
         Parameters
         ----------
-        X : array-like of shape (n, n_features)
+        X : array-like or DataFrame of shape (n, n_features)
+            Lazy frames of polars and frames of Dask, too, as in :meth:`AutoRegressor.fit`.
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,) or None
         groups : array-like of shape (n,) or None
@@ -227,6 +230,10 @@ class CalibratedRegressor(Shown, Conformal, MetaEstimatorMixin, RegressorMixin, 
         for fitted in FITTED:
             self.__dict__.pop(fitted, None)  # a fit that fails leaves nothing half-fitted
         self._validate_params()
+        belonging = Belonging(groups, time, horizon)
+        if is_lazy(X):
+            seed = getattr(self.estimator, "random_state", 0)
+            X, y, sample_weight, belonging = in_memory(X, y, sample_weight, belonging, seed)
         columns = columns_of(y)
         if columns is not None and columns != 1:
             raise ValueError(
@@ -245,7 +252,6 @@ class CalibratedRegressor(Shown, Conformal, MetaEstimatorMixin, RegressorMixin, 
         weight = None
         if sample_weight is not None:
             weight = check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        belonging = Belonging(groups, time, horizon)
         counting = None if weight is None else np.flatnonzero(weight)
         tied = belonging.checked(len(target), counting)
         labels, ratios = self._told_apart(original, target, tied)

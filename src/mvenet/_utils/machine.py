@@ -65,13 +65,25 @@ def instruction_set() -> str:
     return _engine.instruction_set()
 
 
+def memory(groups: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Bytes that this machine has, or that its container may use; None if the system tells none.
+
+    Not what is free at the moment: what depends on it would differ from run to run.
+    """
+    try:
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # Windows
+        return None
+    for place in ("memory.max", "memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):  # "max" is no limit
+            return min(there, int((groups / place).read_text()))
+    return there
+
+
 def require_memory(needed: int, what: str, remedy: str) -> None:
     """Refuse what this machine's memory cannot hold, before any work is done."""
     if needed < ANY_MACHINE_HAS:
         return
-    try:
-        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # Windows
-        return
-    if needed > there:
+    there = memory()
+    if there is not None and needed > there:
         raise MemoryError(f"{what} need {needed:,} bytes, but this machine has {there:,}: {remedy}")

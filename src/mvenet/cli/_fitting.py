@@ -14,7 +14,7 @@ from mvenet.cli import _printing as printing
 from mvenet.cli._misuse import in_options
 from mvenet.cli._options import (
     DASK,
-    DATA,
+    DATA_OR_FOLDER,
     FOR_REPORTS,
     GROUP,
     HEADER_ROWS,
@@ -55,7 +55,7 @@ def _end(text: str) -> float | None:
 
 
 @command(
-    DATA,
+    DATA_OR_FOLDER,
     TARGETS,
     option("--output", "-o", type=PATH, required=True, help="Where to save the model."),
     option(
@@ -93,6 +93,10 @@ def _end(text: str) -> float | None:
     REPORT,
     DASK,
     UNIT,
+    option(
+        "--share", type=click.FloatRange(0, 1, min_open=True), show_default="all that fit",
+        help="Share of the rows to fit, drawn at random by the seed.",
+    ),
     option("--drop", multiple=True, help="Column to leave out; repeatable."),
     HEADER_ROWS,
     SHEET,
@@ -117,6 +121,7 @@ def fit(
     report: Path | None,
     dask: str | None,
     unit: tuple[str, ...],
+    share: float | None,
     drop: tuple[str, ...],
     header_rows: int,
     sheet: str | None,
@@ -127,6 +132,8 @@ def fit(
     """Fit a model to a table, check it on rows held out, and save it."""
     if holdout != holdout:  # which click finds in every range
         raise click.BadParameter("it must be from 0 to 0.9", param_hint="'--holdout'")
+    if share != share:
+        raise click.BadParameter("it must be above 0 and at most 1", param_hint="'--share'")
     check_units(unit, target)
     if calibrate and len(target) > 1:
         raise click.UsageError("--calibrate is for one target: drop it, or fit target by target")
@@ -140,8 +147,12 @@ def fit(
     from mvenet._training import distributed
 
     with progress_bar(f"reading {data.name}", silent) as bar:
-        frame = table.read(data, header_rows=header_rows, sheet=sheet, progress=bar)
-    frame = without(frame, drop, target)
+        read = table.sample(
+            data, share, seed=seed, header_rows=header_rows, sheet=sheet, progress=bar
+        )
+    if read.sentence and not silent:
+        say(f"{read.sentence[:1].upper()}{read.sentence[1:]}.")
+    frame = without(read.frame, drop, target)
     rows = len(split_targets(frame, target)[1])
     from mvenet import workflow  # with scikit-learn, for which no error of the table need wait
     from mvenet._training.plan import Stop
@@ -174,7 +185,8 @@ def fit(
                 report, fitted.model, fitted.evaluation, data, silent, fitted=fitted, unit=unit
             )
     if as_json:
-        print_json({"model": str(output), **printing.fit_facts(fitted)})
+        counted = {"rows_read": len(read.rows), "rows_there": read.total}
+        print_json({"model": str(output), **counted, **printing.fit_facts(fitted)})
     elif not quiet:
         printing.print_fit(fitted)
         written = "stopped, and not written" if stop.pressed else report

@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 from mvenet.table._files import read
+from mvenet.table._sampling import Sample, sample
 
 if TYPE_CHECKING:
     from mvenet._columns.encoder import TableEncoder
 
-__all__ = ["TableEncoder", "read"]
+__all__ = ["Sample", "TableEncoder", "read", "sample"]
 
 
 def __getattr__(name: str) -> Any:
