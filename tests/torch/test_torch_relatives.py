@@ -29,7 +29,7 @@ def folder(tmp_path, monkeypatch):
     """Two folds of a small table, penalties chosen by the engine in all but one, short arms."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 3))
-    data = Dataset(X, X[:, 0] + 0.1 * rng.normal(size=120), ("a", "b", "c"), "y")
+    data = Dataset(X, X[:, 0] + 0.1 * rng.normal(size=120), ("a", "b", "c"), "y", "yacht")
     monkeypatch.setattr(datasets, "load", lambda _: data)
     monkeypatch.setattr(relatives_torch, "n_folds", lambda _: 2)
     short = [replace(arm, make=partial(arm.make, **SHORT)) for arm in relatives_torch.ARMS]
