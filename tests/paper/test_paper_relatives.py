@@ -14,6 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "paper"))
 
 import relatives
 import relatives_tables
+import relatives_toys
+from measure import judged
 
 from mvenet import datasets
 from mvenet.datasets import Dataset
@@ -125,3 +127,23 @@ def test_tables_say_whose_penalties_pytorchs_methods_have(tmp_path):
     ]
     assert relatives_tables.intervals(engine) == []
     assert "skafte 10" in "\n".join(relatives_tables.missing(found))
+
+
+def test_which_starts_of_the_toys_succeed():
+    truth = relatives_toys.GREW
+    flat = np.full_like(truth.mean, truth.mean.mean()), np.full_like(truth.std, truth.std.mean())
+    for mean, std, count in ((truth.mean, truth.std, 1), (flat[0], truth.std, 0),
+                             (truth.mean, flat[1], 0)):  # fmt: skip
+        fit = judged("any", 0, 0.0, 0.0, mean, std, truth)
+        assert relatives_toys.quadratic_learned([fit]) == count
+    place = relatives_toys.deeper(3)
+    sample = datasets.two_gaussians(random_state=3)
+    quiet = sample.y[sample.X[:, 0] == 1]
+    assert abs(place - quiet.mean()) < 0.02 < abs(place - sample.y[sample.X[:, 0] == 0].mean())
+    one, other = (judged("any", 3, 0.0, 0.0, np.full(2, m), np.ones(2), truth_of_two()) for m in
+                  (place, 2.0))  # fmt: skip
+    assert relatives_toys.deeper_found([one, other]) == 1
+
+
+def truth_of_two():
+    return relatives_toys.Truth(np.array([0.0, 1.0]), np.array([2.0, 5.0]), np.array([0.5, 0.1]))
