@@ -145,7 +145,7 @@ sanitize: $(STAMP)
 	$(MAKE) $(VENV)-sanitize/.installed VENV=$(VENV)-sanitize \
 	    INSTALL="-C cmake.define.MVENET_SANITIZE=ON -C build-dir=build/sanitize"
 	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
-	    $(VENV)-sanitize/bin/python -m pytest -q tests/engine tests/automatic -k engine
+	    $(VENV)-sanitize/bin/python -m pytest -q --capture=sys tests/engine tests/models tests/automatic -k "engine or models"
 	$(MAKE) sanitize-threads
 
 sanitize-threads: $(STAMP)
@@ -163,7 +163,7 @@ cross: $(STAMP)
 emulate:
 	$(MAKE) $(VENV)-emulate/.installed VENV=$(VENV)-emulate \
 	    INSTALL="-C cmake.define.MVENET_EMULATE=ON -C build-dir=build/emulate"
-	$(VENV)-emulate/bin/python -m pytest -q tests/engine tests/automatic -k engine
+	$(VENV)-emulate/bin/python -m pytest -q tests/engine tests/models tests/automatic -k "engine or models"
 
 clean:
 	rm -rf build .venv*

@@ -65,7 +65,7 @@ void unfold(const Forest<Feature>& forest, std::int64_t tree, std::vector<Node>&
         const auto threshold = std::bit_cast<std::int32_t>(forest.threshold[root + i]);
         const std::int64_t skip = ((forest.right[root + i] - i) & ~std::int64_t(leaf)) - 1;
         nodes[std::size_t(i)] = {std::bit_cast<float>(threshold | leaf),  // all bits: not a number
-                                 std::uint32_t((f & ~leaf) * together),
+                                 std::uint32_t(f & ~leaf) * unsigned(together),
                                  skip * std::int64_t(sizeof(Node))};
         wrong |= ~leaf & -std::int32_t(!leads_on(forest, root, i, size));
     }
