@@ -100,6 +100,7 @@ ABLATIONS: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {
     "lengths": (kinds, _lengths, (1.0, 0.5, 2.0)),
     "penalties": (kinds, _penalties, (1.0, 0.3, 3.0)),
     "deep": (kinds, _deep, (64, 32, 128)),
+    "short": (kinds, lambda v: {"SHORT": (v,) * 3}, (used.SHORT[0], 16, 64)),
     "worth_more": (search, lambda v: {"WORTH_MORE": v}, (used.WORTH_MORE, 0.9, 0.98)),
     "smallest_share": (stacking, lambda v: {"SMALLEST_SHARE": v}, (used.SMALLEST_SHARE, 0.02, 0.1)),
     "prior_rows": (out_of_fold, lambda v: {"PRIOR_ROWS": v}, (used.PRIOR_ROWS, 1.0, 20.0)),

@@ -158,7 +158,7 @@ def _step(name: str, plan: SearchPlan, kinds: Any) -> str:
     }
     if name in of:
         return of[name]
-    if kinds and kinds[0].joint:
+    if kinds and all(kind.joint for kind in kinds):
         return "joint networks"
     tiers = (i for i, tier in enumerate(plan.effort.tiers) if set(kinds) <= set(tier))
     tier = next(tiers, None)

@@ -221,7 +221,7 @@ def test_a_second_start_is_for_long_trainings_that_have_a_share():
     x = np.random.default_rng(3).uniform(-2, 2, (120, 2))
     y = Known().fit(x, None).predict(x)
     for others, most in (([], 2), ([Known()], 1)):
-        with short_trainings(8):
+        with short_trainings(4):
             model = AutoRegressor(cv=2, random_state=0, candidates=["networks", *others])
             tried = model.fit(x, y).cv_results_
         kinds = zip(tried["name"].tolist(), tried["reg_mean"].tolist(), strict=True)

@@ -12,6 +12,7 @@ import numpy as np
 # --- networks ------------------------------------------------------------------------------------
 LEARNING_RATE = 1e-2  # of Adam, at the start of each stage: benchmarks/default.py
 DEEP = (64, 64, 64)  # hidden units of a mean: benchmarks/ablation.py --only deep
+SHORT = (32, 32, 32)  # of one with few rows, trained for short: benchmarks/ablation.py --only short
 SMALL = (40, 20)  # of networks that learn a variance, too: the paper's
 FEW_ROWS = 5_000  # with fewer, starting more often takes seconds: untested
 # A weaker penalty is tried if the weakest so far has an error below so much of all others'.

@@ -14,6 +14,7 @@ from mvenet._automatic.constants import (
     LEARNING_RATE,
     LEFT_TO_CHANCE,
     LEFT_TO_CHANCE_FEW,
+    SHORT,
     SMALL,
 )
 from mvenet._models.architecture import Architecture
@@ -185,8 +186,9 @@ def effort_of(name: str, n: int, targets: int = 1) -> Effort:
     effort = EFFORTS[name]
     if name != "medium" or n >= FEW_ROWS:
         return effort
-    # The weakest penalty of the noise is for many rows: docs/understand/search.md.
-    few = replace(effort, noise=effort.noise[:3], left_to_chance=LEFT_TO_CHANCE_FEW)
+    # Many units, and the weakest penalty of the noise, are for many rows: docs/understand/search.md.
+    means = tuple(replace(kind, hidden_mean=SHORT) for kind in effort.means)
+    few = replace(effort, means=means, noise=effort.noise[:3], left_to_chance=LEFT_TO_CHANCE_FEW)
     if targets > 1:  # time is shared: benchmarks/targets.py
         return few
     # Long trainings differ by chance: compared by one start alone, shares would go to luck.
