@@ -186,7 +186,7 @@ def effort_of(name: str, n: int, targets: int = 1) -> Effort:
     effort = EFFORTS[name]
     if name != "medium" or n >= FEW_ROWS:
         return effort
-    # Many units, and the weakest penalty of the noise, are for many rows: docs/understand/search.md.
+    # Many units and the noise's weakest penalty are for many rows: docs/understand/search.md.
     means = tuple(replace(kind, hidden_mean=SHORT) for kind in effort.means)
     few = replace(effort, means=means, noise=effort.noise[:3], left_to_chance=LEFT_TO_CHANCE_FEW)
     if targets > 1:  # time is shared: benchmarks/targets.py
