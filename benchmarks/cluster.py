@@ -1,4 +1,4 @@
-"""A search and a comparison on a Dask cluster of processes: units, seconds, a worker killed.
+"""Searches and a comparison on a Dask cluster of processes: balance, seconds, a worker killed.
 
     python benchmarks/cluster.py
 
@@ -11,12 +11,14 @@ import os
 import signal
 import threading
 import time
+from collections import Counter, defaultdict
+from importlib import import_module
 
 import distributed
 import joblib
 import numpy as np
 
-from mvenet import MVERegressorCV, compare_strategies
+from mvenet import AutoRegressor, MVERegressorCV, compare_strategies
 from mvenet.comparison import strategy_arms
 
 
@@ -59,8 +61,34 @@ def report_comparison() -> None:
               f"{'the same table' if there == here else 'ANOTHER TABLE'}")  # fmt: skip
 
 
+def report_balance() -> None:
+    """Print what two workers do in an automatic search: tasks and processor seconds by kind."""
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        client.run(import_module, "mvenet._estimators.auto")
+        before, here = client.run(time.process_time), time.thread_time()
+        start = time.perf_counter()
+        with distributed.get_task_stream(client) as stream, joblib.parallel_config(backend="dask"):
+            AutoRegressor(random_state=0).fit(*table())
+        wall, here = time.perf_counter() - start, time.thread_time() - here
+        after = client.run(time.process_time)
+    spent = {worker: after[worker] - before[worker] for worker in after}
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
+    for task in stream.data:
+        kinds[distributed.utils.key_split(task["key"])][task["worker"]] += 1
+    for kind, counts in sorted(kinds.items()):
+        print(f"{kind:<30}{'  '.join(str(counts[worker]) for worker in spent):>12} tasks")
+    total = sum(spent.values())
+    print(f"processor seconds of the workers {', '.join(f'{s:.1f}' for s in spent.values())}: "
+          f"the busier has {max(spent.values()) / total:.0%}; this process {here:.1f}")  # fmt: skip
+    print(f"idle {1 - total / (2 * wall):.0%} of two workers' {wall:.1f} s")
+    faster = (here + total) / (here + max(spent.values()))
+    print(f"on cores of their own two workers are {faster:.2f} times as fast as one, at most")
+
+
 def main() -> None:
     """Measure and print."""
+    report_balance()
     here, alone = fitted()
     print(f"here, one thread{alone:>26.1f} s")
     for workers, kill in ((1, False), (2, False), (2, True)):

@@ -74,6 +74,20 @@ def test_a_search_on_dask_is_the_same_to_the_bit_and_uses_every_worker(client):
     assert all(after[worker] > before[worker] for worker in before)
 
 
+@short_trainings(others=False)
+def test_all_that_an_automatic_search_fits_goes_to_workers_and_is_the_same_to_the_bit(client):
+    X, y = table(80)
+    model = AutoRegressor("low", ["networks", "trees", "gaussian process"], cv=2, random_state=0)
+    here = model.fit(X, y).predict_quantiles(X, [0.1, 0.5, 0.9])
+    with distributed.get_task_stream(client) as stream, joblib.parallel_config(backend="dask"):
+        there = model.fit(X, y).predict_quantiles(X, [0.1, 0.5, 0.9])
+    np.testing.assert_array_equal(here, there)
+    kinds = [distributed.utils.key_split(task["key"]) for task in stream.data]
+    assert any("of_fold" in kind for kind in kinds)  # trees and process, fold by fold
+    assert kinds.count("made") >= 2  # refits and the free shape
+    assert "train_unit" in kinds
+
+
 def test_a_search_on_processes_of_joblib_is_the_same_to_the_bit():
     X, y = table()
     here = MVERegressorCV(**SEARCH).fit(X, y)

@@ -30,7 +30,7 @@ from mvenet._automatic.out_of_fold import Candidate, OutOfFold
 from mvenet._models.forest import Forest
 from mvenet._models.interface import Mean
 from mvenet._models.means import GivenRegressor, Linear
-from mvenet._training import fleet
+from mvenet._training import distributed, fleet
 from mvenet._training.plan import Table
 from mvenet._utils.sums import center_and_scale
 
@@ -63,6 +63,13 @@ def candidates(
     """Fit each mean without each fold: candidates with out-of-fold predictions."""
     seeds = [fleet.derived_seed(entropy, 1, 0, 0, number) % 2**32 for number in range(len(means))]
     return [_candidate(m, held_out, folds, s, threads) for m, s in zip(means, seeds, strict=True)]
+
+
+def begin_refits(candidates: Sequence[Candidate]) -> None:
+    """Let workers of a cluster fit to all rows what a model may need of these, meanwhile."""
+    for candidate in candidates:
+        if candidate.refit is not None and (candidate.share or candidate.values is not None):
+            candidate.refit = distributed.begun(candidate.refit)
 
 
 def expected_seconds(means: Sequence[Any], table: Table, folds: Folds, threads: int) -> float:

@@ -9,7 +9,7 @@ is shows the seed variance, and so what more starts are worth.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,8 +56,16 @@ class Refit:
         return candidate.shape.times(self.factors.get(candidate, 1.0))
 
 
-def train(plan: SearchPlan, held_out: OutOfFold, candidates: Sequence[Candidate]) -> Fitting[Refit]:
-    """Train on all rows what has a share in the blend, and joint networks of the mixture."""
+def train(
+    plan: SearchPlan,
+    held_out: OutOfFold,
+    candidates: Sequence[Candidate],
+    meanwhile: Callable[[float], object],
+) -> Fitting[Refit]:
+    """Train on all rows what has a share in the blend, and joint networks of the mixture.
+
+    ``meanwhile`` is told the factor that is expected, before the last and longest training.
+    """
     used = [c for c in candidates if c.kind and (c.share or (c.joint and c.weight))]
     kinds = list(dict.fromkeys(c.kind.anew for c in used if c.kind))
     if not kinds:
@@ -68,6 +76,7 @@ def train(plan: SearchPlan, held_out: OutOfFold, candidates: Sequence[Candidate]
     random = float(np.average([gain.random for gain in gains.values()], weights=weights))
     starts = min(MOST_STARTS, int(np.ceil(random / plan.effort.left_to_chance)))
     starts = max(plan.effort.starts, starts)
+    meanwhile(_average_factor(gains, starts)[1])
     trained = yield plan.member_requests(kinds, held_out.log, starts)
     steps = sum(result.steps for result in (*curve, *trained))
     each = [trained[at : at + starts] for at in range(0, len(trained), starts)]
@@ -76,9 +85,17 @@ def train(plan: SearchPlan, held_out: OutOfFold, candidates: Sequence[Candidate]
     if not good:
         return Refit(steps=steps)
     networks = [join([some[s].networks for s in good]) for some in each]
-    factors = {noise: gain.factor(len(good)) for noise, gain in gains.items()}
-    factor = float(np.average(list(factors.values()), weights=weights))
+    factors, factor = _average_factor(gains, len(good))
     return Refit(dict(zip(kinds, networks, strict=True)), factors, factor, steps)
+
+
+def _average_factor(
+    gains: Mapping[Candidate, Gain], starts: int
+) -> tuple[dict[Candidate, float], float]:
+    """The factor of each noise for so many starts, and their average by weight."""
+    factors = {noise: gain.factor(starts) for noise, gain in gains.items()}
+    weights = [noise.weight for noise in gains]
+    return factors, float(np.average(list(factors.values()), weights=weights))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ out-of-fold predictions, its share in the mean and its weight in the mixture.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -38,7 +38,7 @@ from mvenet._models.noise import Noise
 from mvenet._models.piecewise import Piecewise
 from mvenet._models.seen import Range
 from mvenet._models.unknown import donors_of, farthest_of
-from mvenet._training import fleet
+from mvenet._training import distributed, fleet
 from mvenet._training.plan import Fitting, Request, Stop, Table
 
 Array = NDArray[np.float64]
@@ -130,11 +130,12 @@ def search(plan: SearchPlan, threads: int) -> Fitting[Result]:
     if not noises:
         raise fleet.DivergedError("Every network of the noise diverged: are there outliers in y?")
     predicted = stop.finish(lambda: held_out.mix(noises, plan.entropy))
-    again = Refit()
+    again, shapes = Refit(), _Shapes(plan, held_out, candidates, threads)
     if not stop.pressed:
         with stop:
-            again = yield from refit.train(plan, held_out, candidates)
-    free = stop.finish(lambda: _free_shape(plan, held_out, candidates, again.factor, threads))
+            baselines.begin_refits(candidates)
+            again = yield from refit.train(plan, held_out, candidates, shapes.begin)
+    free = stop.finish(lambda: shapes.of(again.factor))
     predicted = free.predicted if free else predicted
     model = stop.finish(
         lambda: composed(plan.piecewise, held_out, candidates, predicted, again, plan.unit, free)
@@ -144,18 +145,31 @@ def search(plan: SearchPlan, threads: int) -> Fitting[Result]:
     return Result(model, candidates, predicted, steps, again.factor, gain, free, stop.pressed)
 
 
-def _free_shape(
-    plan: SearchPlan,
-    held_out: OutOfFold,
-    candidates: Sequence[Candidate],
-    factor: float,
-    threads: int,
-) -> free_shape.Found | None:
-    """Atoms and free shapes; None if no candidate predicts values that a row may have."""
-    samplers = [candidate for candidate in candidates if candidate.values is not None]
-    noises = [candidate for candidate in candidates if candidate.weight]
-    settings = factor, plan.scoring, plan.bounds, threads
-    return free_shape.fit(held_out, noises, samplers, plan.entropy, *settings)
+class _Shapes:
+    """Atoms and free shapes; on a cluster a worker fits them while others train networks."""
+
+    def __init__(
+        self, plan: SearchPlan, held_out: OutOfFold, candidates: Sequence[Candidate], threads: int
+    ) -> None:
+        self._given = plan, held_out, candidates, threads
+        self._begun: dict[float, Callable[[], free_shape.Found]] = {}
+
+    def begin(self, factor: float) -> None:
+        """Begin with the typical error that is expected, as a share of that out of fold."""
+        plan, held_out, candidates, threads = self._given
+        bare = [replace(c, refit=None, networks=None) for c in candidates]  # which are not needed
+        samplers = [candidate for candidate in bare if candidate.values is not None]
+        noises = [candidate for candidate in bare if candidate.weight]
+        settings = factor, plan.scoring, plan.bounds, threads
+        self._begun[factor] = distributed.begun(
+            partial(free_shape.fit, held_out, noises, samplers, plan.entropy, *settings)
+        )
+
+    def of(self, factor: float) -> free_shape.Found:
+        """For this error: begun now if another one, or none, was expected."""
+        if factor not in self._begun:
+            self.begin(factor)
+        return self._begun[factor]()
 
 
 def _train_tiers(plan: SearchPlan, state: _State) -> Fitting[None]:

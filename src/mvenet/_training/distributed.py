@@ -14,14 +14,16 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
 from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from mvenet._models.architecture import Architecture
 from mvenet._models.networks import join
@@ -29,6 +31,7 @@ from mvenet._training import fleet
 from mvenet._utils.machine import dask_worker, effective_threads, instruction_set
 from mvenet.recipes import Training
 
+T = TypeVar("T")
 UNITS_A_WORKER = 4  # more cost more messages, fewer leave workers idle at the end
 ATTEMPTS = 5  # to send what was lost with its workers
 
@@ -266,6 +269,24 @@ class Sent:
         """Let the workers forget what is not done."""
         self._client.cancel(list(self._futures))
         self._futures = {}
+
+
+def begun(make: Callable[[], T]) -> Callable[[], T]:
+    """Let a worker of the active cluster make something meanwhile; what is returned waits for it.
+
+    Without a cluster it is made when it is waited for, once.
+    """
+    workers = active_workers()
+    if workers is None or workers.client is None:
+        return cache(make)
+    sent = Sent(workers.client, _made, (sender(), make), [None])
+    return cache(lambda: next(result for _, result in sent.results()))
+
+
+def _made(work: tuple[tuple[str, str], Callable[[], T]], _: None) -> T:
+    refuse_others(work[0])
+    with threadpool_limits(1):  # sums in one order, whatever the threads
+        return work[1]()
 
 
 def require_folders(client: Any, folders: Sequence[Path]) -> None:
