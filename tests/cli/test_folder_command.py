@@ -118,7 +118,9 @@ def test_a_share_of_a_folder_is_fitted_and_told(ran, tmp_path, short):
 def test_a_folder_that_does_not_fit_into_memory_is_sampled(ran, tmp_path, monkeypatch, short):
     from mvenet._columns import lazy
 
-    monkeypatch.setattr(lazy, "memory", lambda: 2 * 50 * 4 * lazy.BYTES_A_NUMBER)
+    monkeypatch.setattr(
+        lazy, "memory", lambda: 2 * 50 * (lazy.BYTES_A_ROW + 4 * lazy.BYTES_A_NUMBER)
+    )
     code, told = ran("fit", "data", *QUICKLY, "-o", tmp_path / "m.mve")
     assert code == 0 and "50 of 120 rows, drawn at random." in told
 

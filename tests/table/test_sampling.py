@@ -42,7 +42,9 @@ def folder(tmp_path_factory):
 def little_memory(monkeypatch):
     """As much as 100 rows of flats need, which become five numbers each."""
     rows = 100
-    monkeypatch.setattr(lazy, "memory", lambda: 2 * rows * 5 * lazy.BYTES_A_NUMBER)
+    monkeypatch.setattr(
+        lazy, "memory", lambda: 2 * rows * (lazy.BYTES_A_ROW + 5 * lazy.BYTES_A_NUMBER)
+    )
     return rows
 
 
@@ -78,7 +80,7 @@ def test_every_row_is_as_likely_as_any_other():
 
 def test_what_fits_is_derived_from_memory(monkeypatch, tmp_path):
     monkeypatch.setattr(lazy, "memory", lambda: 16 << 30)
-    assert lazy.rows_that_fit(10) == (8 << 30) // (10 * lazy.BYTES_A_NUMBER)
+    assert lazy.rows_that_fit(10) == (8 << 30) // 15_000
     assert lazy.numbers_of_a_row(flats(300).lazy()) == 5  # two towns
     assert lazy.numbers_of_a_row(flats(300).lazy().with_columns(t=pl.col("id").cast(str))) == 7
     (tmp_path / "memory.max").write_text("12345678\n")

@@ -55,10 +55,10 @@ def sample(
     first, which the ends of Parquet files tell; then each row group is read once, and of it the
     drawn rows are kept.
 
-    As many rows are drawn as half of this machine's memory can fit a model to: 1,500 bytes for
-    each number that a row becomes (a column of text becomes one for each of its levels, up to 30).
-    On a machine of 16 GB that is half a million rows of ten numbers. A file that is no Parquet is
-    read whole, and sampled only if ``share`` says so.
+    As many rows are drawn as half of this machine's memory can fit a model to: 10,000 bytes a row,
+    and 500 for each number that it becomes (a column of text becomes one for each of its levels, up
+    to 30). On a machine of 16 GB that is half a million rows of ten numbers. A file that is no
+    Parquet is read whole, and sampled only if ``share`` says so.
 
     Parameters
     ----------
