@@ -12,13 +12,20 @@ if TYPE_CHECKING:
     from mvenet._estimators.regressor import MVERegressor
     from mvenet._estimators.regressor_cv import MVERegressorCV
     from mvenet.comparison import compare_strategies
-    from mvenet.distributions import LogNormalMixture, Normal, NormalMixture, WithAtoms
+    from mvenet.distributions import (
+        Bounded,
+        LogNormalMixture,
+        Normal,
+        NormalMixture,
+        WithAtoms,
+    )
     from mvenet.persistence import load, save
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AutoRegressor",
+    "Bounded",
     "CalibratedRegressor",
     "DependenceWarning",
     "LogNormalMixture",
@@ -40,6 +47,7 @@ _MODULES = (
 )
 _HOMES = {
     "AutoRegressor": "_estimators.auto",
+    "Bounded": "distributions",
     "CalibratedRegressor": "_estimators.calibration",
     "DependenceWarning": "_estimators.dependence",
     "LogNormalMixture": "distributions",

@@ -19,7 +19,7 @@ from sklearn.linear_model import Ridge
 
 from mvenet import AutoRegressor, MVERegressor, load
 from mvenet._models.forest import Forest
-from mvenet._models.free_shape import Atoms, Constant, TreeValues
+from mvenet._models.free_shape import Atoms, Constant, Ends, TreeValues
 from mvenet._models.gaussian_process import Process
 from mvenet._models.means import GivenRegressor, Linear, MeanOfNoise, NetworkMean
 from mvenet.distributions._atoms import nothing_between
@@ -194,6 +194,24 @@ def test_atoms_wherever_they_are(name, cells, tmp_path):
     file = session(model, tmp_path)
     assert_equal_to_predict(model, file, NEAR)
     assert_equal_to_predict(model, file, FAR)
+
+
+@pytest.mark.parametrize(
+    ("ends", "cells"),
+    [((-0.5, 2.0), None), ((0.0, np.inf), [[1.0, 1.5]]), ((-np.inf, 1.0), [[0.1, 0.3]])],
+    ids=str,
+)
+def test_what_is_squeezed_before_ends(ends, cells, tmp_path):
+    atoms = None if cells is None else Atoms(np.mean(cells, axis=1), np.array(cells), 0.1)
+    known = Ends(np.array(ends), np.array([0.2, 0.3]))
+    model = with_shape(atoms=atoms, ends=known, unit=3.0)
+    export(model, tmp_path / "model.onnx", quantiles=LEVELS)
+    file = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    for rows in (NEAR, FAR):
+        assert_equal_to_predict(model, file, rows)
+        (found,) = file.run(["quantiles"], {"X": rows})
+        expected = model.predict_dist(rows.astype(np.float64)).ppf(LEVELS)
+        assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
 def test_values_by_what_has_no_nodes_are_refused(tmp_path):

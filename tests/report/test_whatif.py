@@ -22,6 +22,7 @@ from blank import blank_pictures  # noqa: E402
 from browsers import opened  # noqa: E402
 
 from mvenet import AutoRegressor, CalibratedRegressor, MVERegressor, report, workflow  # noqa: E402
+from mvenet._models.free_shape import Ends  # noqa: E402
 from mvenet.persistence import load  # noqa: E402
 from mvenet.predictive import predictive_distribution  # noqa: E402
 from mvenet.report import _embedded  # noqa: E402
@@ -89,7 +90,8 @@ def fitted(kind):
     if kind == "two modes":  # as if rows followed each other in time
         seen = last.model_.range
         later = replace(seen, pace=np.full(len(seen.x_low), 1e-3), drift_std=2.0)
-        last.model_ = replace(last.model_, range=later)
+        ends = Ends(np.array([0.0, 9.0]), np.array([0.5, 0.3]))  # and none were at these ends
+        last.model_ = replace(last.model_, range=later, ends=ends)
     return model, frame
 
 
@@ -206,6 +208,8 @@ def test_the_report_says_what_was_recognised(pages):
     assert re.search(r"a 90&nbsp;% interval 9\d\.\d\s% of the rows, if all is well", said["grid"])
     assert "probability of its own" not in said["two modes"]
     assert "if all is well" not in said["two modes"]
+    ends = "Hardly any row has price at 0 or 9: predictions come close to both and do not reach"
+    assert ends in said["two modes"] and ends not in said["zeros"]
 
 
 def test_two_modes_are_told_in_a_sentence_and_one_is_not(browser, pages):

@@ -1,7 +1,8 @@
 """Atoms: which values of y have a probability of their own.
 
 If nearly all rows share their values with others, y lies on a grid (ratings, counts), and every
-value is an atom. Otherwise those that many rows share are (zero rain, a cap), and known bounds.
+value is an atom. Otherwise those that many rows share are (zero rain, a cap). Known ends of y are
+in :mod:`mvenet._automatic.ends`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from mvenet._automatic.constants import ATOM_ROWS, ATOM_SHARE, GRID_SHARE, MOST_
 from mvenet._models.free_shape import Atoms
 
 Array = NDArray[np.float64]
-Bounds = tuple[float | None, float | None]
 
 
 def resolution(y: Array) -> float:
@@ -36,18 +36,3 @@ def atoms_of(y: Array, cell: float) -> Atoms | None:
     between = 0.5 * (values[1:] + values[:-1])
     cells = np.column_stack([[-np.inf, *between], [*between, np.inf]])
     return Atoms(values[many], cells[many], cell)
-
-
-def bounded(atoms: Atoms | None, bounds: Bounds, cell: float) -> Atoms | None:
-    """Atoms, with those at the ends that the user knows: all beyond is collected there."""
-    for end, value in enumerate(bounds):
-        if value is None or (atoms is not None and value in atoms.values):
-            continue
-        values = np.empty(0) if atoms is None else atoms.values
-        cells = np.empty((0, 2)) if atoms is None else atoms.cells.copy()
-        beyond = [-np.inf, value] if end == 0 else [value, np.inf]
-        if len(cells):  # the outermost atom's cell ends at the bound
-            cells[-end, end] = value if np.isinf(cells[-end, end]) else cells[-end, end]
-        at = 0 if end == 0 else len(values)
-        atoms = Atoms(np.insert(values, at, value), np.insert(cells, at, beyond, axis=0), cell)
-    return atoms

@@ -56,6 +56,9 @@ MOST_LONE_ATOMS = 8  # that have a component of their own: untested
 # How many trees the frequency of an atom counts as, beside those that name it: untested
 HURDLE_TREES = (1, 3, 10, 25, 60, 150, 400, 1_000)
 MOST_ATOMS = 256  # of a grid; beyond, narrow normals around values do: untested
+# Into so much before a known end what is expected beyond may be squeezed, in standard deviations
+# of y: untested
+REACHES = (0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
 ATOM_SHARE, ATOM_ROWS = 0.02, 10  # of rows that a value has, if it is an atom: untested
 
 # --- the last training, on all rows --------------------------------------------------------------

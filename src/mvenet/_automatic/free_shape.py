@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvenet import _engine
-from mvenet._automatic.atoms import Bounds, atoms_of, bounded, resolution
+from mvenet._automatic.atoms import atoms_of, resolution
 from mvenet._automatic.constants import (
     BIN_PRIOR_ROWS,
     BY_CRPS,
@@ -50,6 +50,7 @@ from mvenet._automatic.constants import (
     TREE_VALUES,
     WIDTHS,
 )
+from mvenet._automatic.ends import Bounds, Evidence, Known, bounded, known
 from mvenet._automatic.out_of_fold import Candidate, OutOfFold, Prediction, typical_std
 from mvenet._models import mixture
 from mvenet._models.forest import Forest
@@ -67,7 +68,7 @@ from mvenet._models.free_shape import (
 from mvenet._models.interface import Sampler
 from mvenet._models.mixture import MULTIPLES
 from mvenet._training import fleet
-from mvenet.distributions import LogNormalMixture, NormalMixture, WithAtoms
+from mvenet.distributions import LogNormalMixture, NormalMixture
 from mvenet.distributions._atoms import place_among
 
 Array = NDArray[np.float64]
@@ -84,7 +85,8 @@ class Found:
 
     Attributes
     ----------
-    atoms : Atoms or None
+    known : Known
+        Atoms and ends of y.
     widths : tuple of ndarray, or None
         Of normals around the values of each candidate that samples some, then around each of the
         constants, then around the residuals; None if the shape is not free.
@@ -99,7 +101,7 @@ class Found:
         The smallest step between values of y, zero if there is none.
     """
 
-    atoms: Atoms | None
+    known: Known
     widths: tuple[Array, ...] | None
     ends: Array | None
     weights: Array | None
@@ -107,6 +109,11 @@ class Found:
     residuals: Residuals
     predicted: Prediction
     resolution: float
+
+    @property
+    def atoms(self) -> Atoms | None:
+        """Values with a probability of their own."""
+        return self.known.atoms
 
     @property
     def share(self) -> float:
@@ -299,7 +306,7 @@ def fit(
     atoms = _worth(atoms_of(y, cell), scored_with, noises)
     constants = _Constants.of(entries, atoms, 0.0 if held_out.log else 0.5 * cell, held_out.log)
     residuals = _residuals(alone, _start(noises, alone.groups), atoms, sampling, rows, held_out)
-    atoms = bounded(atoms, bounds, cell)
+    collected = bounded(atoms, bounds, cell)
     widths = (*(_widths(entries, constants.least) for _ in sampling), *constants.widths)
     widths = (*widths, RESIDUAL_WIDTHS[:, None])
 
@@ -315,8 +322,8 @@ def fit(
 
     parts = parts_of(rows, widths)
     start = _start(noises, parts.groups)
-    scored = _Scored(held_out, parts, y, few, some, threads, atoms)
-    densities = _densities(parts, y, atoms, cell, held_out.log)
+    scored = _Scored(held_out, parts, y, few, some, threads, collected)
+    densities = _densities(parts, y, collected, cell, held_out.log)
     mixed = _Mixed(_Rows(held_out, few), densities, parts.expected(held_out.log) - y)
     bins = _Bins.of(_signal(sampling, rows))
     part = _parts(held_out, rng)[few]
@@ -325,23 +332,23 @@ def fit(
     step = None
     if sampling:
         # Where values have a probability, a right one matters more than the mean.
-        worse = MEAN_WORSE if atoms is None else np.inf
+        worse = MEAN_WORSE if collected is None else np.inf
         step = _best_step(weighing.by_other_parts(part), start, mixed, scored, factor, worse)
-    if step is not None:
-        new = step.taken(start, weighing.by(part >= 0))
-        chosen, widths = _kept(new, widths, int((start > 0).sum()))
-    if step is None or not any(len(some) for some in widths):
-        none = tuple(some[:0] for some in widths)
-        predicted = _predicted(
-            held_out, partial(parts_of, widths=none), start[None], None, sampling, atoms
-        )
-        return Found(atoms, None, None, None, (), residuals, predicted, resolution_)
-    predicted = _predicted(
-        held_out, partial(parts_of, widths=widths), chosen, bins.ends, sampling, atoms
-    )
-    return Found(
-        atoms, widths, bins.ends, chosen, constants.values, residuals, predicted, resolution_
-    )
+    new = start[None] if step is None else step.taken(start, weighing.by(part >= 0))
+    by_bin = np.broadcast_to(new, (len(bins.ends) + 1, parts.groups))
+    seen = partial(scored.evidence, parts, y, by_bin[bins.number].T, cell)
+    known_ = known(atoms, bounds, seen, cell, held_out.log)
+    weights, widths = _kept(new, widths, int((start > 0).sum()))
+    free = step is not None and any(len(some) for some in widths)
+    if not free:
+        weights, widths = start[None], tuple(some[:0] for some in widths)
+    ends = bins.ends if free else None
+    own = partial(parts_of, widths=widths)
+    predicted = _predicted(held_out, own, weights, ends, sampling, known_)
+    if not free:
+        return Found(known_, None, None, None, (), residuals, predicted, resolution_)
+    values = constants.values
+    return Found(known_, widths, ends, weights, values, residuals, predicted, resolution_)
 
 
 def _residuals(
@@ -685,8 +692,9 @@ class _Scored:
         ends = np.unique(np.concatenate([np.quantile(y, np.linspace(0, 1, 150)), even]))
         self.lengths, middle = np.diff(ends), 0.5 * (ends[1:] + ends[:-1])
         places = middle if atoms is None else place_among(middle, atoms.values, atoms.cells)
+        self._places, self._reached = middle, y[rows] <= middle[:, None]
         places = _log(places) if held_out.log else places
-        reached = (y[rows] <= middle[:, None]).astype(np.float64)
+        reached = self._reached.astype(np.float64)
         # What each group expects up to each threshold, less what was seen: (groups, thresholds, n).
         self.off_by_group = np.empty((self.groups, *reached.shape), dtype=np.float32)
 
@@ -711,6 +719,15 @@ class _Scored:
         """Of each row."""
         found: Array = self.lengths @ np.square(off)
         return found
+
+    def evidence(self, parts: _Components, y: Array, shares: Array, cell: float) -> Evidence:
+        """What these rows say about ends of y."""
+        own = parts.rows(self._chosen)
+        whole = NormalMixture(own.means, own.stds, own.weights(shares[:, self._chosen]))
+        below = self.off(shares) + self._reached
+        return Evidence(
+            y[self._chosen], whole, cell, self._places, below, self.lengths, self.rows.mean
+        )
 
     def crps(self, shares: Array) -> Array:
         """Of each row, by weights of the groups."""
@@ -771,7 +788,7 @@ def _predicted(
     weights: Array,
     ends: Array | None,
     sampling: Sequence[Candidate],
-    atoms: Atoms | None,
+    known: Known,
 ) -> Prediction:
     """What the mixture predicts out of fold, some rows at a time; weights are (bins, groups)."""
     found, typical = list[Array](), list[float]()
@@ -784,9 +801,7 @@ def _predicted(
         own = parts.weights(weights[bins, : parts.groups].T)
         smooth: NormalMixture | LogNormalMixture
         smooth = (LogNormalMixture if held_out.log else NormalMixture)(parts.means, parts.stds, own)
-        dist: NormalMixture | LogNormalMixture | WithAtoms = smooth
-        if atoms is not None:
-            dist = WithAtoms(smooth, atoms.values, atoms.cells, atoms.resolution)
+        dist = known.of(smooth)
         y = _outcomes(held_out, rows)
         up_to = dist.cdf(y)
         below = up_to - dist.pmf(y)

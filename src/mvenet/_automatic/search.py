@@ -323,4 +323,5 @@ def _shaped(
     shape = free.shape([partial(fitted, candidate) for candidate in samplers])
     # Where values are atoms, how narrow a component is makes no difference.
     narrowest = 0.0 if log or free.atoms is not None else 0.5 * free.resolution
-    return {"narrowest": narrowest, "free": shape, "atoms": free.atoms}
+    both = {"atoms": free.known.atoms, "ends": free.known.ends}
+    return {"narrowest": narrowest, "free": shape, **both}

@@ -82,6 +82,10 @@ def _free(found: Found | None) -> list[str]:
         shown = ", ".join(f"{value:.6g}" for value in values[:6])
         rest = f" and {len(values) - 6} more" if len(values) > 6 else ""
         lines.append(f"Values with a probability of their own: {shown}{rest}.")
+    if found is not None and found.known.ends is not None:
+        ends = found.known.ends.values
+        named = " or ".join(f"{end:.6g}" for end in ends[np.isfinite(ends)])
+        lines.append(f"Hardly any row is at {named}: predictions come close, and do not reach it.")
     return lines
 
 

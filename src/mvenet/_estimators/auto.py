@@ -45,8 +45,8 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
         and takes the logarithm if the rows left out are likelier by two standard errors.
     bounds : tuple of two numbers, each a float or None, default=None
         Ends that y cannot leave, such as ``(0, 100)`` or ``(0, None)``: no quantile, interval, draw
-        or mean does, and what lies beyond is expected at the end itself. An end that many rows
-        share is found without being told.
+        or mean does. What would lie beyond is expected at the end itself if rows lie there, and
+        just before it if hardly any does. An end that many rows share is found without being told.
     scoring : {"log", "crps"}, default="log"
         What the weights of a free shape are fitted by: log-likelihood, as far as it does not cost
         CRPS, or the CRPS itself.

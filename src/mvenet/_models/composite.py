@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from mvenet._models import mixture
 from mvenet._models.checks import check_array, check_fields, check_number, check_part, require
-from mvenet._models.free_shape import Atoms, FreeShape, GivenQuantiles
+from mvenet._models.free_shape import Atoms, Ends, FreeShape, GivenQuantiles
 from mvenet._models.interface import Mean
 from mvenet._models.means import GivenRegressor, MeanOfNoise
 from mvenet._models.mixture import WIDEST_LOG
@@ -47,7 +47,7 @@ from mvenet._models.remembering import Remembers
 from mvenet._models.seen import Range
 from mvenet._models.unknown import apart_from, averaged, check_donors, completed
 from mvenet._utils.sums import average, between, variance
-from mvenet.distributions import LogNormalMixture, NormalMixture, WithAtoms
+from mvenet.distributions import Bounded, LogNormalMixture, NormalMixture, WithAtoms
 
 Array = NDArray[np.float64]
 ROWS_AT_ONCE = 8_192
@@ -77,6 +77,7 @@ class Composite(Remembers):
     atoms: Atoms | None = None
     donors: Array | None = None  # rows to take unknown cells from; none in models of older files
     farthest: float = np.inf  # distance from them that no training row exceeds
+    ends: Ends | None = None  # none in models of older files
 
     def __post_init__(self) -> None:
         self.check(len(self.range.x_low))
@@ -119,10 +120,9 @@ class Composite(Remembers):
         def fill(rows: slice, threads: int) -> None:
             means, stds, weights, unknown = self._components(X[rows], threads)
             found = mixture.moments(means, stds, weights, self.log)
-            if self.atoms is not None:
-                smooth = NormalMixture._owning(means, stds, weights, unknown)
-                collected = _with_atoms(self._scaled(smooth), self.atoms, 1.0)
-                found = collected.moments_from(*found)
+            if self.ends is not None or self.atoms is not None:
+                smooth = self._scaled(NormalMixture._owning(means, stds, weights, unknown))
+                found = self._ended(smooth, 1.0).moments_from(*found)
             mean[rows], deviation[rows] = found
 
         self._in_parts(fill, len(X), threads)
@@ -130,10 +130,22 @@ class Composite(Remembers):
 
     def distribution(
         self, X: NDArray[Any], threads: int = 1
-    ) -> NormalMixture | LogNormalMixture | WithAtoms:
+    ) -> NormalMixture | LogNormalMixture | Bounded | WithAtoms:
         """Predictive distribution of each row."""
         smooth = self._smooth(X, threads)
-        return smooth if self.atoms is None else _with_atoms(smooth, self.atoms, self.unit)
+        some = self.ends is not None or self.atoms is not None
+        return self._ended(smooth, self.unit) if some else smooth
+
+    def _ended(self, smooth: NormalMixture | LogNormalMixture, unit: float) -> Bounded | WithAtoms:
+        """With ends and atoms, in such units; one of them at least is there."""
+        inside: NormalMixture | LogNormalMixture | Bounded = smooth
+        if self.ends is not None:
+            assert isinstance(smooth, NormalMixture)
+            inside = Bounded(smooth, unit * self.ends.values, unit * self.ends.reach)
+        if self.atoms is not None:
+            return _with_atoms(inside, self.atoms, unit)
+        assert isinstance(inside, Bounded)
+        return inside
 
     def _smooth(self, X: NDArray[Any], threads: int) -> NormalMixture | LogNormalMixture:
         """The distribution before anything is collected at atoms."""
@@ -202,6 +214,14 @@ class Composite(Remembers):
         if self.donors is not None:
             check_donors(self.donors, n_columns)
         require(type(self.farthest) is float and self.farthest >= 0, "no row is far from others")
+        if self.ends is not None:
+            require(not self.log, "a model of the logarithm has ends")
+            check_part(self.ends, Ends)
+            low, high = self.ends.inner
+            clear = self.atoms is None or bool(
+                self.atoms.cells[0, 0] >= low and self.atoms.cells[-1, 1] <= high
+            )
+            require(clear, "ends reach as far as atoms")
         check_array(self.shares, (len(self.means),), "shares", least=0.0)
         for mean in self.means:
             require(hasattr(type(mean), "evaluate"), "something else stands in the place of a mean")
@@ -274,7 +294,9 @@ class Composite(Remembers):
             list(pool.map(lambda rows: fill(rows, 1), parts))
 
 
-def _with_atoms(smooth: NormalMixture | LogNormalMixture, atoms: Atoms, unit: float) -> WithAtoms:
+def _with_atoms(
+    smooth: NormalMixture | LogNormalMixture | Bounded, atoms: Atoms, unit: float
+) -> WithAtoms:
     """A distribution with its atoms, in units of y."""
     width = unit * atoms.resolution
     return WithAtoms(smooth, unit * atoms.values, unit * atoms.cells, width)

@@ -14,7 +14,9 @@ from mvenet._models.checks import check_array, check_number, require, shape_of
 from mvenet._models.conformal_ends import (
     ends_by_count,
     ends_by_share,
+    ends_of,
     normals_of,
+    of_logs,
     quantile_by_share,
 )
 from mvenet._models.predictor import (
@@ -28,13 +30,14 @@ from mvenet._models.strata import Strata, labels_of, ratios_of
 from mvenet._utils.finite import has_gaps
 from mvenet._utils.sums import total
 from mvenet.distributions import (
+    Bounded,
     Distribution,
     LogNormalMixture,
     Normal,
     NormalMixture,
     WithAtoms,
 )
-from mvenet.distributions._members import Members
+from mvenet.distributions._members import Members, Smooth
 from mvenet.distributions._normal import normal_or_mixture
 from mvenet.predictive import predictive_distribution
 
@@ -70,8 +73,7 @@ class Conformal(PredictsDistribution):
         Normal or NormalMixture
         """
         parts = self._parts(X)
-        smooth = [part.smooth if isinstance(part, WithAtoms) else part for part in parts]
-        kinds = {isinstance(part, LogNormalMixture) for part in smooth}
+        kinds = set(map(of_logs, parts))
         if len(kinds) > 1:
             raise ValueError(
                 "Some folds chose the log scale and others did not, which makes no one mixture: "
@@ -91,7 +93,7 @@ class Conformal(PredictsDistribution):
             mixture = LogNormalMixture(means, stds, weights, disagreement)
         else:
             mixture = normal_or_mixture(means, stds, weights, disagreement)
-        return _with_atoms_of(parts, mixture)._labelled(X)
+        return _with_ends_of(parts, mixture)._labelled(X)
 
     @groups_not_needed
     def predict_interval(
@@ -123,7 +125,9 @@ class Conformal(PredictsDistribution):
         ratios = None if self._of("_ratios") is None else ratios_of(X, vars(self)["shift"])
         strata = None if self._of("_strata") is None else self._strata_of(X)
         ends = [self._ends(parts, float(level), strata, ratios) for level in levels.ravel()]
-        intervals = np.stack(ends, axis=1)
+        intervals, known = np.stack(ends, axis=1), ends_of(parts)
+        if known is not None:  # no row is beyond
+            intervals = np.clip(intervals, *known[0])
         return intervals if np.ndim(coverage) else intervals[:, 0]
 
     def reach(self, coverage: float) -> float:
@@ -311,8 +315,11 @@ def _of_one_shape(weights: Sequence[Array], n: int) -> list[Array]:
     return [np.broadcast_to(some, (len(some), n)) for some in wide]
 
 
-def _with_atoms_of(parts: Sequence[Distribution], mixture: Members) -> Distribution:
-    """The mixture with the atoms that all members have in common; if they differ, without."""
+def _with_ends_of(parts: Sequence[Distribution], whole: Smooth) -> Distribution:
+    """The mixture with the members' ends, and the atoms that all of them have in common."""
+    known, mixture = ends_of(parts), whole
+    if known is not None and isinstance(whole, Normal | NormalMixture):
+        mixture = Bounded(whole, *known)
     first = parts[0]
     if not isinstance(first, WithAtoms):
         return mixture

@@ -7,15 +7,21 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mvenet.distributions import Distribution, LogNormalMixture, Normal, NormalMixture, WithAtoms
+from mvenet.distributions import (
+    Bounded,
+    Distribution,
+    LogNormalMixture,
+    Normal,
+    NormalMixture,
+    WithAtoms,
+)
 
 Array = NDArray[np.float64]
 
 
 def normals_of(dist: Distribution) -> Normal | NormalMixture:
-    """The distribution of y, or of its logarithm if that is what is normal, without atoms."""
-    if isinstance(dist, WithAtoms):
-        dist = dist.smooth
+    """The distribution of y, or of its logarithm if that is what is normal, without its ends."""
+    dist = whole_of(dist)
     if isinstance(dist, LogNormalMixture):
         return dist.logs
     if not isinstance(dist, Normal | NormalMixture):
@@ -28,7 +34,24 @@ def normals_of(dist: Distribution) -> Normal | NormalMixture:
 
 def of_logs(dist: Distribution) -> bool:
     """Whether it is the logarithm that is normal."""
-    return isinstance(dist.smooth if isinstance(dist, WithAtoms) else dist, LogNormalMixture)
+    return isinstance(whole_of(dist), LogNormalMixture)
+
+
+def whole_of(dist: Distribution) -> Distribution:
+    """Before anything is collected at atoms or squeezed."""
+    dist = dist.smooth if isinstance(dist, WithAtoms) else dist
+    return dist.whole if isinstance(dist, Bounded) else dist
+
+
+def ends_of(parts: Sequence[Distribution]) -> tuple[Array, Array] | None:
+    """Ends that no outcome is beyond, and their reach, by the first part that knows of each."""
+    ends, reach = np.array([-np.inf, np.inf]), np.ones(2)
+    for part in parts:
+        smooth = part.smooth if isinstance(part, WithAtoms) else part
+        if isinstance(smooth, Bounded):
+            new = np.isinf(ends) & np.isfinite(smooth.ends)
+            ends, reach = np.where(new, smooth.ends, ends), np.where(new, smooth.reach, reach)
+    return (ends, reach) if np.isfinite(ends).any() else None
 
 
 def ends_by_count(parts: Sequence[Distribution], scores: Sequence[Array], count: int) -> Array:

@@ -1,4 +1,4 @@
-"""Shapes that no normal around one mean has: values that rows like this one had, and atoms.
+"""Shapes that no normal around one mean has: values that rows like this one had, atoms and ends.
 
 Trees that are grown to the end name, each, the outcome of a training row that is much like the row
 in question; together they are draws from its distribution, with as many modes as that has. A normal
@@ -327,6 +327,35 @@ def spread(values: Array) -> Array:
     apart = values - values[0]
     centre = average(apart)
     return np.sqrt(np.maximum(average(np.square(apart)) - np.square(centre), 0.0))
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Ends of y that no row is at, infinite where there is none, and how far each reaches.
+
+    Both are of shape (2,), in units of y; see :class:`mvenet.distributions.Bounded`.
+    """
+
+    values: Array
+    reach: Array
+
+    @property
+    def inner(self) -> Array:
+        """How far each reaches, (2,)."""
+        found: Array = self.values + np.array([1.0, -1.0]) * self.reach
+        return found
+
+    def check(self) -> None:
+        """Raise an error if a fit cannot have made it."""
+        check_fields(self, Ends)
+        check_array(self.reach, (2,), "reach of ends", above=0.0)
+        usual = self.values.dtype.str == "<f8" and self.values.flags.c_contiguous
+        require(usual and shape_of(self.values, 1, "ends are no list") == (2,), "ends are no pair")
+        low, high = self.values
+        require(low < np.inf and high > -np.inf, "an end is none")
+        near = np.abs(self.values[np.isfinite(self.values)])
+        require(len(near) > 0 and near.max() < WIDEST, "there is no end, or a far one")
+        require(self.inner[0] <= self.inner[1], "ends reach beyond each other")
 
 
 @dataclass(frozen=True)

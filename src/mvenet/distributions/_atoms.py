@@ -7,26 +7,21 @@ and what a smooth distribution expects there is collected at the atom. All else 
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike
 
 from mvenet._utils.sums import total
+from mvenet.distributions._bounded import Bounded, within
 from mvenet.distributions._checks import FloatArray, check, check_shape, frozen, real
 from mvenet.distributions._interface import Distribution
-from mvenet.distributions._members import Members
+from mvenet.distributions._members import Smooth
 
 # Share of the smooth distribution that counts in ``logpdf``: a value that no row has had so far is
 # improbable, not impossible.
 UNSEEN = 1e-3
-_NODES, _SHARES = leggauss(16)
-# Ends of panels of such nodes, as shares of a piece of a cell: short ones where it begins, since an
-# open cell may be long.
-_PANELS = np.array([0.0, *np.exp2(np.arange(-15.0, 1.0))])
 
 
 @final
@@ -36,7 +31,7 @@ class WithAtoms(Distribution):
 
     Parameters
     ----------
-    smooth : NormalMixture or LogNormalMixture
+    smooth : NormalMixture, LogNormalMixture or Bounded
         What is expected before the values of each cell are collected at its atom.
     atoms : array-like of shape (k,)
         Values that have a probability of their own, in increasing order and units of y.
@@ -60,16 +55,16 @@ class WithAtoms(Distribution):
      [0.36 3.64]]
     """
 
-    smooth: Members
+    smooth: Smooth
     atoms: FloatArray
     cells: FloatArray
     resolution: float
 
     def __init__(
-        self, smooth: Members, atoms: ArrayLike, cells: ArrayLike, resolution: float
+        self, smooth: Smooth, atoms: ArrayLike, cells: ArrayLike, resolution: float
     ) -> None:
         values, ends = real("atoms", atoms), real("cells", cells)
-        if not isinstance(smooth, Members):
+        if not isinstance(smooth, Smooth):
             raise TypeError(f"smooth must be a mixture, got {type(smooth).__name__}")
         if values.ndim != 1 or not len(values):
             raise ValueError(f"atoms must have shape (k,), got {values.shape}; name at least one")
@@ -78,13 +73,16 @@ class WithAtoms(Distribution):
         inside = (ends[:, 0] <= values) & (values <= ends[:, 1]) & (ends[:, 0] < ends[:, 1])
         check("atoms", values, inside, "lie in their cells", "sort both")
         check("cells", ends[1:, 0], ends[1:, 0] >= ends[:-1, 1], "not overlap", "sort them")
+        if isinstance(smooth, Bounded):
+            clear = (ends[:, 0] >= smooth.inner[0]) & (ends[:, 1] <= smooth.inner[1])
+            check("atoms", values, clear, "be out of the reach of ends", "shorten the reach")
         width = np.float64(resolution)
         usable = np.atleast_1d(np.isfinite(width) & (width > 0))
         check("resolution", np.atleast_1d(width), usable, "be positive", "use such as 0.01")
         self._fill(smooth, frozen(values), frozen(ends), float(width))
 
     def _fill(
-        self, smooth: Members, atoms: FloatArray, cells: FloatArray, resolution: float
+        self, smooth: Smooth, atoms: FloatArray, cells: FloatArray, resolution: float
     ) -> None:
         values = {"smooth": smooth, "atoms": atoms, "cells": cells, "resolution": resolution}
         for name, value in values.items():
@@ -118,10 +116,13 @@ class WithAtoms(Distribution):
     @property
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation, each of shape (n,): for both less work than for each."""
-        return self.moments_from(self.smooth.mean, self.smooth.std)
+        whole = self.smooth.whole if isinstance(self.smooth, Bounded) else self.smooth
+        return self.moments_from(whole.mean, whole.std)
 
     def moments_from(self, mean: FloatArray, std: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The same, from mean and standard deviation of the smooth distribution."""
+        """The same, from mean and standard deviation of the smooth distribution, or its whole."""
+        if isinstance(self.smooth, Bounded):
+            mean, std = self.smooth.moments_from(mean, std)
         mean, variance = self._moments(mean, std)
         return mean, np.sqrt(variance)
 
@@ -236,30 +237,8 @@ class WithAtoms(Distribution):
             below, above = (self._tail(np.full(len(self), end), 1.0) for end in (low, high))
             score += _steps(below, above, float(atom), (low, high), y)
             if not self.everywhere:
-                score -= self._smooth_part(float(low), float(high), y)
+                score -= within(self.smooth, float(low), float(high), y)
         return score
-
-    def _smooth_part(self, low: float, high: float, y: FloatArray) -> FloatArray:
-        """``∫ (F(x) - 1{x ≥ y})² dx`` of the smooth distribution from low to high.
-
-        Of an open cell, from where there is something; beyond, as far as y, it is one.
-        """
-        from_, to = np.full(len(self), low), np.full(len(self), high)
-        total = np.zeros(len(self))
-        if np.isinf(low):
-            from_ = np.minimum(self.smooth._quantile(1e-12, 1.0), high)
-            total += np.maximum(np.minimum(from_, high) - y, 0.0)
-        if np.isinf(high):
-            to = np.maximum(self.smooth._quantile(1e-12, -1.0), low)
-            total += np.maximum(y - np.maximum(to, low), 0.0)
-        middle = np.clip(y, from_, to)
-        for begin, end, sign in ((middle, from_, 1.0), (middle, to, -1.0)):
-            for near, far in itertools.pairwise(_PANELS):
-                places = near + (far - near) * 0.5 * (_NODES + 1.0)
-                x = begin + (end - begin) * places[:, None]
-                squares = np.square(self.smooth._tails(x, sign))
-                total += 0.5 * (far - near) * np.abs(end - begin) * (_SHARES @ squares)
-        return total
 
 
 def place_among(y: FloatArray, atoms: FloatArray, cells: FloatArray) -> FloatArray:

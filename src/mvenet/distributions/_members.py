@@ -11,7 +11,22 @@ from mvenet.distributions._checks import FloatArray
 from mvenet.distributions._interface import Distribution
 
 
-class Members(Distribution):
+class Smooth(Distribution):
+    """Distributions with a density, of which parts can be taken."""
+
+    @abstractmethod
+    def _tails(self, places: FloatArray, sign: float = 1.0) -> FloatArray:
+        """Probability below each of k places, (k, n), or above them with a negative sign.
+
+        The places are of shape (k, 1), the same for all rows, or (k, n).
+        """
+
+    @abstractmethod
+    def _partials(self, cells: FloatArray, origin: FloatArray) -> FloatArray:
+        """Probability in each of k cells, and the first two moments about origin: (3, k, n)."""
+
+
+class Members(Smooth):
     """Mixtures of members, whose weights are the same for all rows, (m,), or differ, (m, n)."""
 
     weights: FloatArray
@@ -27,17 +42,6 @@ class Members(Distribution):
     @abstractmethod
     def _known(self, within: FloatArray) -> FloatArray | float:
         """The part of the members' mean variance that is known not to be noise."""
-
-    @abstractmethod
-    def _tails(self, places: FloatArray, sign: float = 1.0) -> FloatArray:
-        """Probability below each of k places, (k, n), or above them with a negative sign.
-
-        The places are of shape (k, 1), the same for all rows, or (k, n).
-        """
-
-    @abstractmethod
-    def _partials(self, cells: FloatArray, origin: FloatArray) -> FloatArray:
-        """Probability in each of k cells, and the first two moments about origin: (3, k, n)."""
 
     @property
     def std(self) -> FloatArray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mvenet.distributions._atoms import WithAtoms
+from mvenet.distributions._bounded import Bounded
 from mvenet.distributions._checks import FloatArray
 from mvenet.distributions._interface import Distribution
 from mvenet.distributions._lognormal import LogNormalMixture
@@ -51,6 +52,8 @@ def outcomes(dist: Distribution, z: FloatArray) -> FloatArray:
     """Outcomes with these scores, of shape (m, n): quantiles at levels of each row's own."""
     if isinstance(dist, WithAtoms):
         return dist._collected(outcomes(dist.smooth, z))
+    if isinstance(dist, Bounded):
+        return dist._squeezed(outcomes(dist.whole, z))
     if isinstance(dist, LogNormalMixture):
         with np.errstate(over="ignore"):
             return np.exp(outcomes(dist.logs, z))

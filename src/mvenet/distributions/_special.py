@@ -29,6 +29,13 @@ def log_ndtr(x: Any) -> Any:
     return scipy.special.log_ndtr(x)
 
 
+def erfcx(x: Any) -> Any:
+    """``exp(x²) erfc(x)``, of any x that is not negative."""
+    import scipy.special
+
+    return scipy.special.erfcx(x)
+
+
 def ndtri(p: Any) -> Any:
     """The inverse of the standard normal's distribution function."""
     import scipy.special

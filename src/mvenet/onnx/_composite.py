@@ -35,9 +35,11 @@ from mvenet.onnx._shape import (
     log_moments,
     moments,
     moments_with_atoms,
+    moments_with_ends,
     quantiles,
     sampler_nodes,
     shaped_blocks,
+    squeezed,
 )
 
 FAR = 1e100  # whose square is a number, too
@@ -117,10 +119,13 @@ def composite_nodes(graph: Graph, model: Composite, levels: Array) -> None:
     if len(levels):
         found = quantiles(graph, blocks, levels)
         found = graph("Exp", found) if model.log else found
+        found = found if model.ends is None else squeezed(graph, model.ends, found)
         found = found if model.atoms is None else collected(graph, model.atoms, found)
         found = graph("Add", graph("Mul", found, model.unit), _nothing(graph, x))
         graph("Identity", found, output="quantiles")
     mean, std = (log_moments if model.log else moments)(graph, blocks)
+    if model.ends is not None:
+        mean, std = moments_with_ends(graph, model.ends, blocks, (mean, std))
     if model.atoms is not None:
         mean, std = moments_with_atoms(graph, model, blocks, (mean, std))
     std = graph("Max", graph("Mul", std, model.unit), SMALLEST_STD)

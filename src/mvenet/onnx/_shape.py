@@ -6,7 +6,7 @@ that a sampler names. Values are of shape (n, k) for a block of k, (n, 1) once t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from statistics import NormalDist
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mvenet._models.composite import Array, Composite
-from mvenet._models.free_shape import NARROWEST_REST, Atoms, FreeShape, Hurdle
+from mvenet._models.free_shape import NARROWEST_REST, Atoms, Ends, FreeShape, Hurdle
 from mvenet.distributions._atoms import nothing_between
 from mvenet.onnx._graph import Graph
 
@@ -266,6 +266,73 @@ def collected(graph: Graph, atoms: Atoms, values: str) -> str:
     return graph("Where", graph("Greater", any_cell, 0.5), atom, values)
 
 
+def squeezed(graph: Graph, ends: Ends, values: str) -> str:
+    """Each value, (n, q), or where it is before an end; see ``mvenet.distributions.Bounded``."""
+    found = values
+    for end, reach, inner, sign in _known(ends):
+        near = graph("Min", graph("Mul", graph("Sub", values, inner), sign / reach), 0.0)
+        before = graph("Add", graph("Mul", graph("Exp", near), sign * reach), end)
+        found = graph("Where", graph("Less", near, 0.0), before, found)
+    return found
+
+
+def _known(ends: Ends) -> Iterator[tuple[float, float, float, float]]:
+    """Of each end that is there: itself, its reach, how far that goes, and the direction."""
+    for end, reach, sign in zip(ends.values, ends.reach, (1.0, -1.0), strict=True):
+        if np.isfinite(end):
+            yield float(end), float(reach), float(end + sign * reach), sign
+
+
+def moments_with_ends(
+    graph: Graph, ends: Ends, blocks: Sequence[Block], smooth: tuple[str, str]
+) -> tuple[str, str]:
+    """Mean and std, (n, 1), once what is beyond an end is squeezed before it.
+
+    As in :meth:`mvenet.distributions.Bounded.moments_from`.
+    """
+    origin, std = smooth
+    first, second = graph("Mul", origin, 0.0), graph("Mul", std, std)
+    for end, reach, inner, sign in _known(ends):
+        cell = (-_ENDLESS, inner) if sign > 0 else (inner, _ENDLESS)
+        cells = [np.array([place]) for place in cell]
+        taken = [_partial(graph, block, cells, origin) for block in blocks]
+        put = [_exponentials(graph, block, reach, inner, sign) for block in blocks]
+        _, one, two = (
+            _expected_of_ends(graph, blocks, [some[power] for some in taken]) for power in range(3)
+        )
+        none, some, more = (
+            _expected_of_ends(graph, blocks, [each[power] for each in put]) for power in range(3)
+        )
+        apart, far = graph("Sub", end, origin), sign * reach
+        moved = graph("Add", graph("Mul", apart, none), graph("Mul", some, far))
+        first = graph("Add", first, graph("Sub", moved, one))
+        square = graph("Mul", graph("Mul", apart, apart), none)
+        square = graph("Add", square, graph("Mul", graph("Mul", apart, some), 2.0 * far))
+        square = graph("Add", square, graph("Mul", more, far**2))
+        second = graph("Add", second, graph("Sub", square, two))
+    variance = graph("Max", graph("Sub", second, graph("Mul", first, first)), 0.0)
+    mean = graph("Clip", graph("Add", origin, first), *np.clip(ends.values, -_ENDLESS, _ENDLESS))
+    return mean, graph("Sqrt", variance)
+
+
+def _exponentials(graph: Graph, block: Block, reach: float, inner: float, sign: float) -> list[str]:
+    """``E[exp(k (z - c) / h); z < c]`` for k of 0, 1 and 2, each (n, k, 1); as in Bounded."""
+    z = graph("Mul", _ends(graph, block, np.array([inner])), sign)
+    ratio = graph("Mul", graph("Sqrt", _third(graph, block.variance)), 1.0 / reach)
+    half_bell = graph("Mul", graph("Exp", graph("Mul", graph("Mul", z, z), -0.5)), 0.5)
+    found = []
+    for power in range(3):
+        t = graph("Sub", z, graph("Mul", ratio, float(power)))
+        size = graph("Mul", graph("Max", graph("Neg", t), 0.0), float(np.sqrt(0.5)))
+        factor, exponent = _erfcx(graph, size)
+        far = graph("Mul", half_bell, graph("Mul", factor, graph("Exp", exponent)))
+        growth = graph("Sub", graph("Mul", ratio, 0.5 * power), z)
+        growth = graph("Min", graph("Mul", graph("Mul", ratio, growth), float(power)), 0.0)
+        near = graph("Mul", graph("Exp", growth), _below(graph, t))
+        found.append(graph("Where", graph("Less", t, 0.0), far, near))
+    return found
+
+
 def _expm1(graph: Graph, value: str) -> str:
     """``exp(v) - 1 = 2t / (1 - t)`` with ``t = tanh(v/2)``, exact for small v."""
     t = graph("Tanh", graph("Mul", value, 0.5))
@@ -418,13 +485,19 @@ def _bell(graph: Graph, z: str) -> str:
 def _below(graph: Graph, z: str) -> str:
     """Distribution function of the standard normal: half of ``erfc(-z / √2)``."""
     size = graph("Mul", graph("Abs", z), float(np.sqrt(0.5)))
-    t = graph("Div", 2.0, graph("Add", size, 2.0))
-    power: Any = graph("Sub", graph("Mul", t, 2.0), 1.0)
-    total: Any = float(_ERFC[-1])
-    for coefficient in _ERFC[-2::-1]:
-        total = graph("Add", graph("Mul", total, power), float(coefficient))
+    t, total = _erfcx(graph, size)
     exponent = graph("Sub", total, graph("Mul", size, size))
     tail = graph("Mul", graph("Mul", t, graph("Exp", exponent)), 0.5)
     # 1/2 + s (1/2 - tail) for the sign s
     half = graph("Mul", graph("Sub", 0.5, tail), graph("Sign", z))
     return graph("Add", half, 0.5)
+
+
+def _erfcx(graph: Graph, size: str) -> tuple[str, str]:
+    """``exp(z²) erfc(z)`` of what is not negative, as a factor and an exponent."""
+    t = graph("Div", 2.0, graph("Add", size, 2.0))
+    power: Any = graph("Sub", graph("Mul", t, 2.0), 1.0)
+    total: Any = float(_ERFC[-1])
+    for coefficient in _ERFC[-2::-1]:
+        total = graph("Add", graph("Mul", total, power), float(coefficient))
+    return t, total

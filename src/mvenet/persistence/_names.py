@@ -18,6 +18,7 @@ PARTS = {
     "Atoms": "mvenet._models.free_shape",
     "Composite": "mvenet._models.composite",
     "Constant": "mvenet._models.free_shape",
+    "Ends": "mvenet._models.free_shape",
     "Ensemble": "mvenet._models.ensemble",
     "Forest": "mvenet._models.forest",
     "FreeShape": "mvenet._models.free_shape",

@@ -82,7 +82,11 @@ def _can_be_embedded(estimator: Any, calibrated: bool, n_columns: int) -> bool:
         samplers = () if model.free is None else model.free.samplers
         known = not any(isinstance(mean, STOOD_IN_FOR) for mean in model.means)
         known &= not any(isinstance(sampler, SAMPLERS_STOOD_IN_FOR) for sampler in samplers)
-        return countable and known and not (calibrated and model.atoms is not None)
+        return (
+            countable
+            and known
+            and not (calibrated and (model.atoms is not None or model.ends is not None))
+        )
     if not isinstance(model, Ensemble) or calibrated:
         return False
     return model.df is None and not model.networks.architecture.natural
@@ -349,6 +353,9 @@ def _shape_data(model: Composite, page: Page) -> dict[str, Any]:
     if model.atoms is not None:
         low, high = _ends_of(model.atoms.cells.T)
         made["atoms"] = {"values": model.atoms.values.tolist(), "low": low, "high": high}
+    if model.ends is not None:
+        values = _ends_of(model.ends.values[None])[0]
+        made["ends"] = {"values": values, "reach": model.ends.reach.tolist()}
     return made
 
 

@@ -131,6 +131,24 @@ def _level_driver(name: str, levels: NDArray[Any], std: Array) -> list[Driver]:
 def recognised(estimator: Any, name: str) -> str:
     """What was recognised in the values of the target, in a sentence; empty if nothing was."""
     model = getattr(estimator, "model_", None)
+    found = (_of_atoms(model, name), _of_ends(model, name))
+    return " ".join(sentence for sentence in found if sentence)
+
+
+def _of_ends(model: Any, name: str) -> str:
+    """Which ends the target comes close to; empty if none is known."""
+    ends = getattr(model, "ends", None)
+    if ends is None:
+        return ""
+    known = [readable(float(model.unit * end)) for end in ends.values if np.isfinite(end)]
+    return (
+        f"Hardly any row has {name} at {' or '.join(known)}: predictions come close to "
+        f"{'this end and do not reach it' if len(known) == 1 else 'both and do not reach them'}."
+    )
+
+
+def _of_atoms(model: Any, name: str) -> str:
+    """Which values have a probability; empty if none has."""
     atoms = getattr(model, "atoms", None)
     if model is None or atoms is None:
         return ""

@@ -43,6 +43,12 @@ function whatIf(prefix) { // of several targets each has one, and its own beginn
     atoms.high = atoms.high.map((v) => (v === null ? Infinity : v));
   }
 
+  // Ends that no row is at: what is beyond is squeezed into the last bit before, Bounded in Python.
+  const ends = (model.ends ? model.ends.values : []).map((end, i) => {
+    const sign = i ? -1 : 1, reach = model.ends.reach[i];
+    return { end, reach, sign, inner: end + sign * reach };
+  }).filter((e) => e.end !== null);
+
   const ACTIVATIONS = {
     elu: (v) => (v > 0 ? v : Math.expm1(v)),
     silu: (v) => v / (1 + Math.exp(-v)),
@@ -50,13 +56,13 @@ function whatIf(prefix) { // of several targets each has one, and its own beginn
     tanh: Math.tanh,
   };
 
-  function erfc(x) { // Numerical Recipes' Chebyshev fit, relative error below 1.2e-7
-    const z = Math.abs(x), t = 1 / (1 + 0.5 * z);
+  function tail(z, exponent) { // erfc(z) exp(z² + exponent): Numerical Recipes' Chebyshev fit, to 1.2e-7
+    const t = 1 / (1 + 0.5 * z);
     const sum = [0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806,
       0.09678418, 0.37409196, 1.00002368, -1.26551223].reduce((s, c) => s * t + c, 0);
-    const tail = t * Math.exp(-z * z + sum);
-    return x >= 0 ? tail : 2 - tail;
+    return t * Math.exp(exponent + sum);
   }
+  const erfc = (x) => (x >= 0 ? tail(x, -x * x) : 2 - tail(-x, -x * x));
 
   function encode(row) {
     const e = data.encoder, given = e.numbers.map((name) => row[name]);
@@ -226,15 +232,23 @@ function whatIf(prefix) { // of several targets each has one, and its own beginn
     return atoms ? atoms.low.findIndex((low, i) => low <= y && y < atoms.high[i]) : -1;
   }
   const collected = (y) => { const i = cell(y); return i < 0 ? y : atoms.values[i]; };
+  const squeezed = (z) => ends.reduce((y, e) => {
+    const near = (e.sign * (z - e.inner)) / e.reach;
+    return near < 0 ? e.end + e.sign * e.reach * Math.exp(near) : y;
+  }, z);
+  const spread = (y) => ends.reduce((z, e) => { // the inverse
+    const share = Math.max((e.sign * (y - e.end)) / e.reach, 0);
+    return share < 1 ? e.inner + e.sign * e.reach * Math.log(share) : z;
+  }, y);
   function upTo(members, y) { // probability of at most y
     const i = cell(y);
-    return below(members, scaled(i < 0 ? y : y >= atoms.values[i] ? atoms.high[i] : atoms.low[i]));
+    return below(members, scaled(i < 0 ? spread(y) : y >= atoms.values[i] ? atoms.high[i] : atoms.low[i]));
   }
 
   function mean(members) {
     const own = (m) => (model.log ? Math.exp(m.mean + 0.5 * m.std ** 2) : m.mean);
-    const origin = members.reduce((sum, m) => sum + m.weight * own(m), 0);
-    if (!atoms) return origin;
+    const origin = members.reduce((sum, m) => sum + m.weight * own(m), 0), inside = moved(members, origin);
+    if (!atoms) return inside;
     return atoms.values.reduce((total, value, i) => { // what is in the cell goes to the atom
       const low = scaled(atoms.low[i]), high = scaled(atoms.high[i]);
       return total + members.reduce((sum, m) => {
@@ -243,7 +257,16 @@ function whatIf(prefix) { // of several targets each has one, and its own beginn
           : (m.mean - origin) * share - m.std * (bell(b) - bell(a));
         return sum + m.weight * ((value - origin) * share - inside);
       }, 0);
-    }, origin);
+    }, inside);
+  }
+
+  function moved(members, origin) { // the mean, once what is beyond an end is before it
+    return ends.reduce((total, e) => total + members.reduce((sum, m) => {
+      const z = (e.sign * (e.inner - m.mean)) / m.std, ratio = m.std / e.reach, t = z - ratio;
+      const far = t < 0 ? 0.5 * tail(-t / Math.SQRT2, -0.5 * z * z) : Math.exp(ratio * (0.5 * ratio - z)) * normal(t);
+      const taken = (m.mean - e.end) * normal(z) - e.sign * m.std * bell(z);
+      return sum + m.weight * (e.sign * e.reach * far - taken);
+    }, 0), origin);
   }
 
   function quantile(members, level) {
@@ -278,7 +301,7 @@ function whatIf(prefix) { // of several targets each has one, and its own beginn
   }
 
   function own(members) {
-    const ends = intervals(members).map((v) => collected(model.log ? Math.exp(v) : v));
+    const ends = intervals(members).map((v) => collected(model.log ? Math.exp(v) : squeezed(v)));
     return [mean(members), ...ends].map((v) => v * (model.unit || 1));
   }
 
