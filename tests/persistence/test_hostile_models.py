@@ -25,7 +25,15 @@ from mvenet._models.checks import MalformedError
 from mvenet._models.composite import Composite
 from mvenet._models.ensemble import Ensemble
 from mvenet._models.forest import Forest
-from mvenet._models.free_shape import Atoms, Constant, FreeShape, Hurdle, Residuals, TreeValues
+from mvenet._models.free_shape import (
+    Atoms,
+    Constant,
+    Ends,
+    FreeShape,
+    Hurdle,
+    Residuals,
+    TreeValues,
+)
 from mvenet._models.means import GivenRegressor, Linear, MeanOfNoise, NetworkMean
 from mvenet.persistence import load, load_to_predict, save
 
@@ -471,6 +479,11 @@ def of_atoms(model: Composite, **fields: Any) -> Composite:
     return holding(model, atoms=holding(model.atoms, **fields))
 
 
+def of_ends(model: Composite, values: Any, reach: Any = (0.1, 0.1), **fields: Any) -> Composite:
+    ends = Ends(np.array(values, dtype=np.float64), np.array(reach, dtype=np.float64))
+    return holding(model, **({"atoms": None, "ends": ends} | fields))
+
+
 def marginal(model: Composite, values: Any) -> Composite:
     return of_free(model, samplers=(model.free.samplers[0], Constant(values)))
 
@@ -573,6 +586,15 @@ SHAPES: dict[str, tuple[str, Callable[[Composite], Composite]]] = {
     "weights of a list": ("weights", lambda m: of_free(m, weights=m.free.weights[0])),
     "weights of halves": ("weights", lambda m: of_free(m, weights=m.free.weights.astype("<f4"))),
     "networks as weights": ("weights", lambda m: of_free(m, weights=m.noises[0].networks)),
+    "an end NaN": ("an end is none", lambda m: of_ends(m, [math.nan, 1])),
+    "no ends": ("there is no end", lambda m: of_ends(m, [-math.inf, math.inf])),
+    "ends too far": ("a far one", lambda m: of_ends(m, [-1e200, 1])),
+    "ends too near": ("beyond each other", lambda m: of_ends(m, [0, 0.1])),
+    "ends of three": ("no pair", lambda m: of_ends(m, [0, 1, 2])),
+    "reach of nothing": ("reach of ends", lambda m: of_ends(m, [0, 1], [0.1, 0])),
+    "ends at atoms": ("as far as atoms", lambda m: of_ends(m, [0, 9], atoms=m.atoms)),
+    "ends of a logarithm": ("has ends", lambda m: of_ends(m, [0, 9], log=True)),
+    "atoms as ends": ("place of Ends", lambda m: holding(m, ends=m.atoms)),
     "no atoms": ("no atoms", lambda m: of_atoms(m, values=np.ones(0), cells=np.ones((0, 2)))),
     "many atoms": ("more than a fit finds", lambda m: many_atoms(m, 10**6)),
     "atoms of a table": ("no list", lambda m: of_atoms(m, values=np.ones((1, 1)))),
