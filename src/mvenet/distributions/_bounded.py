@@ -14,7 +14,7 @@ reach of nothing would be an atom.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self, final
 
@@ -32,6 +32,8 @@ _ALL_BUT = 1e-12  # of the probability: where an open side may be said to end
 _TRIED = np.exp2(-np.arange(0.0, 12.0, 0.25))  # shares of the reach where a mode may be
 _SIGNS = np.array([1.0, -1.0])  # of the direction from either end to the inside
 _NODES, _SHARES = leggauss(16)
+_STEPS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # reaches, between which an exponential is smooth
+_GONE = 40.0  # reaches, beyond which it is zero
 # Of quantiles, counted from either side, between which such nodes stand for what is there.
 _LEVELS = (1e-12, 1e-8, 1e-5, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 
@@ -234,13 +236,25 @@ class Bounded(Smooth):
         return found
 
     def _crps(self, y: FloatArray) -> FloatArray:
-        """``∫ (F(x) - 1{x ≥ y})² dx``: the whole distribution's, corrected where it is squeezed."""
-        score = self.whole._crps(y)
-        for end, _, inner, sign in self._known():
-            low, high = (end, inner) if sign > 0 else (inner, end)
-            score += within(self, low, high, y) + np.maximum(sign * (end - y), 0.0)
-            low, high = (-np.inf, inner) if sign > 0 else (inner, np.inf)
-            score -= within(self.whole, low, high, y)
+        """``∫ (F(x) - 1{x ≥ y})² dx``: the whole distribution's, corrected where it is squeezed.
+
+        Before it is squeezed, F is smooth also next to an end; the integral is made there.
+        """
+        far = self.inner - _SIGNS * _GONE * self.reach
+        z = np.clip(self._spread(y), *far)
+        score = self.whole._crps(z)
+        for end, reach, inner, sign in self._known():
+            score += np.maximum(sign * (end - y), 0.0)
+            last = self.whole._quantile(_ALL_BUT, sign)
+            outer = inner - sign * (sign * (inner - np.array([z, last]))).max(axis=0).clip(min=0)
+            steps = [np.full(len(y), inner - sign * reach * step) for step in _STEPS]
+            low, high = (outer, inner) if sign > 0 else (inner, outer)
+            breaks = np.clip([*_quantiles(self.whole), *steps, z, outer], low, high)
+
+            def more(x: FloatArray, inner: float = inner, by: float = sign / reach) -> FloatArray:
+                return np.expm1(np.minimum((x - inner) * by, 0.0))
+
+            score += _integral(self.whole, breaks, z, more)
         return score
 
 
@@ -249,7 +263,6 @@ def within(dist: Smooth, low: float, high: float, y: FloatArray) -> FloatArray:
 
     Of an open stretch, from where there is something; beyond, as far as y, it is one.
     """
-    quantiles = [dist._quantile(level, sign) for sign in (1.0, -1.0) for level in _LEVELS]
     from_, to = np.full(len(y), low), np.full(len(y), high)
     total = np.zeros(len(y))
     if np.isinf(low):
@@ -258,11 +271,26 @@ def within(dist: Smooth, low: float, high: float, y: FloatArray) -> FloatArray:
     if np.isinf(high):
         to = np.maximum(dist._quantile(_ALL_BUT, -1.0), low)
         total += np.maximum(y - np.maximum(to, low), 0.0)
-    # Between neighbouring quantiles nothing is too narrow or too far away to be seen.
-    breaks = np.sort(np.clip([*quantiles, y, from_, to], from_, to), axis=0)
-    for begin, end in itertools.pairwise(breaks):
+    breaks = np.clip([*_quantiles(dist), y, from_, to], from_, to)
+    return total + _integral(dist, breaks, y)
+
+
+def _quantiles(dist: Smooth) -> list[FloatArray]:
+    """Between neighbouring ones nothing is too narrow or too far away to be seen."""
+    return [dist._quantile(level, sign) for sign in (1.0, -1.0) for level in _LEVELS]
+
+
+def _integral(
+    dist: Smooth,
+    breaks: FloatArray,
+    y: FloatArray,
+    weight: Callable[[FloatArray], FloatArray] | None = None,
+) -> FloatArray:
+    """``∫ (F(x) - 1{x ≥ y})² w(x) dx`` from the lowest to the highest of breaks, (k, n)."""
+    total = np.zeros(len(y))
+    for begin, end in itertools.pairwise(np.sort(breaks, axis=0)):
         half = 0.5 * (end - begin)
         x = begin + half + half * _NODES[:, None]
-        off = dist._tails(x) - (begin + half >= y)
-        total += half * (_SHARES @ np.square(off))
+        square = np.square(dist._tails(x) - (begin + half >= y))
+        total += half * (_SHARES @ (square if weight is None else square * weight(x)))
     return total
