@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from mvenet._estimators.regressor_cv import MVERegressorCV
     from mvenet.comparison import compare_strategies
     from mvenet.distributions import (
-        Bounded,
         LogNormalMixture,
         Normal,
         NormalMixture,
@@ -25,7 +24,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AutoRegressor",
-    "Bounded",
     "CalibratedRegressor",
     "DependenceWarning",
     "LogNormalMixture",
@@ -47,7 +45,6 @@ _MODULES = (
 )
 _HOMES = {
     "AutoRegressor": "_estimators.auto",
-    "Bounded": "distributions",
     "CalibratedRegressor": "_estimators.calibration",
     "DependenceWarning": "_estimators.dependence",
     "LogNormalMixture": "distributions",

@@ -31,7 +31,7 @@ PAGES: dict[str, tuple[str, dict[str, list[str] | None]]] = {
         "Distributions",
         {
             "mvenet": ["Normal", "NormalMixture", "LogNormalMixture", "WithAtoms"],
-            "mvenet.distributions": ["Distribution", "Joint"],
+            "mvenet.distributions": ["Bounded", "Distribution", "Joint"],
             "mvenet.predictive": None,
         },
     ),
