@@ -12,12 +12,7 @@ if TYPE_CHECKING:
     from mvenet._estimators.regressor import MVERegressor
     from mvenet._estimators.regressor_cv import MVERegressorCV
     from mvenet.comparison import compare_strategies
-    from mvenet.distributions import (
-        LogNormalMixture,
-        Normal,
-        NormalMixture,
-        WithAtoms,
-    )
+    from mvenet.distributions import LogNormalMixture, Normal, NormalMixture, WithAtoms
     from mvenet.persistence import load, save
 
 __version__ = "0.1.0"
