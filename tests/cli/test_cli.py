@@ -1069,10 +1069,12 @@ def test_strategies_on_a_cluster_without_workers(run, here):
 
 
 def test_strategies_without_a_scheduler(run, here, monkeypatch):
-    pytest.importorskip("distributed")
+    distributed = pytest.importorskip("distributed")
     command = ("strategies", "houses.csv", "--target", "price", "-q", "--dask")
     for address in ("nonsense", "zzz://127.0.0.1:1"):
         assert f"No Dask scheduler answers at {address}" in run(*command, address).told()
+        with pytest.raises(ValueError, match="No clients found"):
+            distributed.default_client()  # what Dask computes here later would wait for it
     monkeypatch.setitem(sys.modules, "distributed", None)
     told = run(*command, "tcp://127.0.0.1:1").told()
     assert 'needs Dask: pip install "mvenet[distributed]"' in told

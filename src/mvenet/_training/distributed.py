@@ -47,9 +47,13 @@ def on_dask(address: str | None) -> Iterator[Any]:
         return
     try:
         from distributed import Client
+        from distributed.comm import resolve_address
     except ImportError as error:
         raise ImportError('A cluster needs Dask: pip install "mvenet[distributed]"') from error
     try:
+        # A client of an address that is none would stay Dask's default, and what Dask computes in
+        # this process afterwards would wait for it for ever.
+        resolve_address(address)
         client: Any = Client(address, timeout=10)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise OSError(
