@@ -47,7 +47,7 @@ def on_dask(address: str | None) -> Iterator[Any]:
         return
     try:
         from distributed import Client
-        from distributed.comm import resolve_address
+        from distributed.comm.addressing import resolve_address
     except ImportError as error:
         raise ImportError('A cluster needs Dask: pip install "mvenet[distributed]"') from error
     try:

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from mvenet._utils.sums import total
 from mvenet.distributions._bounded import Bounded, within
 from mvenet.distributions._checks import FloatArray, check, check_shape, frozen, real
-from mvenet.distributions._interface import Distribution
 from mvenet.distributions._members import Smooth
+from mvenet.distributions._moved import Moved
 
 # Share of the smooth distribution that counts in ``logpdf``: a value that no row has had so far is
 # improbable, not impossible.
@@ -26,7 +26,7 @@ UNSEEN = 1e-3
 
 @final
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class WithAtoms(Distribution):
+class WithAtoms(Moved):
     """Predictive distributions of n rows, with probabilities at some values.
 
     Parameters
@@ -91,8 +91,9 @@ class WithAtoms(Distribution):
     def __repr__(self) -> str:
         return f"WithAtoms(n_atoms={len(self.atoms)}, n={len(self)})"
 
-    def __len__(self) -> int:
-        return len(self.smooth)
+    @property
+    def _before(self) -> Smooth:
+        return self.smooth
 
     def _at(self, index: Any) -> Self:
         selected = object.__new__(type(self))
@@ -139,36 +140,7 @@ class WithAtoms(Distribution):
         second = np.square(std) + total(mass * np.square(apart)) - total(two)
         return origin + first, np.maximum(second - np.square(first), 0.0)
 
-    @property
-    def mean(self) -> FloatArray:
-        """Mean of the predictive distribution, in units of y, shape (n,)."""
-        return self.moments[0]
-
-    @property
-    def std(self) -> FloatArray:
-        """Standard deviation of the predictive distribution, in units of y, shape (n,).
-
-        Positive, if only just, also where all of the probability is at one atom.
-        """
-        return np.maximum(self.moments[1], np.finfo(np.float64).tiny)
-
-    @property
-    def aleatoric(self) -> FloatArray:
-        """Variance that is noise, in units of y squared, shape (n,)."""
-        return np.square(self.moments[1]) - self.epistemic
-
-    @property
-    def epistemic(self) -> FloatArray:
-        """Variance that more data would remove, in units of y squared, shape (n,).
-
-        As large a part of the variance as of the smooth distribution's.
-        """
-        with np.errstate(invalid="ignore"):
-            part = self.smooth.epistemic / self.smooth.var
-        return np.nan_to_num(part) * np.square(self.moments[1])
-
-    def _collected(self, y: FloatArray) -> FloatArray:
-        """Where an outcome of the smooth distribution ends up."""
+    def _moved(self, y: FloatArray) -> FloatArray:
         cell = np.searchsorted(self.cells[:, 0], y, side="right") - 1
         inside = (cell >= 0) & (y < self.cells[cell, 1])
         return np.where(inside, self.atoms[cell], y)
@@ -206,13 +178,6 @@ class WithAtoms(Distribution):
         both: FloatArray = np.logaddexp(np.log1p(-UNSEEN) + seen, unseen)
         return both
 
-    def _quantile(self, mass: float, sign: float) -> FloatArray:
-        # Collecting keeps the order of outcomes, and so their quantiles.
-        return self._collected(self.smooth._quantile(mass, sign))
-
-    def _drawn(self, rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
-        return self._collected(self.smooth._drawn(rng, shape))
-
     def _modes(self) -> FloatArray:
         """The atom, or the peak of the density outside the cells, whichever is more probable."""
         masses = self.masses
@@ -222,7 +187,7 @@ class WithAtoms(Distribution):
             return atom
         peak = self.smooth._modes()
         density = np.exp(self.smooth._log_density(peak)) * self.resolution
-        outside = self._collected(peak) == peak
+        outside = self._moved(peak) == peak
         most: FloatArray = np.where(outside & (density > masses.max(axis=0)), peak, atom)
         return most
 

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from mvenet.distributions._checks import FloatArray, check, check_shape, frozen, real
 from mvenet.distributions._members import Smooth
+from mvenet.distributions._moved import Moved
 from mvenet.distributions._normal import Normal, NormalMixture
 from mvenet.distributions._special import erfcx, ndtr
 
@@ -40,7 +41,7 @@ _LEVELS = (1e-12, 1e-8, 1e-5, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 
 @final
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Bounded(Smooth):
+class Bounded(Moved, Smooth):
     """Predictive distributions of n rows that lie between two ends, or beyond one.
 
     Parameters
@@ -94,8 +95,9 @@ class Bounded(Smooth):
     def __repr__(self) -> str:
         return f"Bounded(low={self.ends[0]:g}, high={self.ends[1]:g}, n={len(self)})"
 
-    def __len__(self) -> int:
-        return len(self.whole)
+    @property
+    def _before(self) -> Normal | NormalMixture:
+        return self.whole
 
     def _at(self, index: Any) -> Self:
         selected = object.__new__(type(self))
@@ -113,7 +115,7 @@ class Bounded(Smooth):
             if np.isfinite(end):
                 yield float(end), float(reach), float(inner), float(sign)
 
-    def _squeezed(self, z: FloatArray) -> FloatArray:
+    def _moved(self, z: FloatArray) -> FloatArray:
         """Where an outcome of the whole ends up."""
         y = z
         for end, reach, inner, sign in self._known():
@@ -170,34 +172,6 @@ class Bounded(Smooth):
                 sums += weight * np.where(t < 0.0, below, np.exp(size) * ndtr(t))
         return total
 
-    @property
-    def mean(self) -> FloatArray:
-        """Mean of the predictive distribution, in units of y, shape (n,)."""
-        return self.moments[0]
-
-    @property
-    def std(self) -> FloatArray:
-        """Standard deviation of the predictive distribution, in units of y, shape (n,).
-
-        Positive, if only just, also where all of it is next to an end.
-        """
-        return np.maximum(self.moments[1], np.finfo(np.float64).tiny)
-
-    @property
-    def aleatoric(self) -> FloatArray:
-        """Variance that is noise, in units of y squared, shape (n,)."""
-        return np.square(self.moments[1]) - self.epistemic
-
-    @property
-    def epistemic(self) -> FloatArray:
-        """Variance that more data would remove, in units of y squared, shape (n,).
-
-        As large a part of the variance as of the whole distribution's.
-        """
-        with np.errstate(invalid="ignore"):
-            part = self.whole.epistemic / self.whole.var
-        return np.nan_to_num(part) * np.square(self.moments[1])
-
     def _tail(self, y: FloatArray, sign: float) -> FloatArray:
         return self.whole._tail(self._spread(y), sign)
 
@@ -219,12 +193,6 @@ class Bounded(Smooth):
         density = self.whole._log_density(self._spread(inside)) + slope
         beyond = (y < self.ends[0]) | (y > self.ends[1])
         return np.where(beyond, -np.inf, density)
-
-    def _quantile(self, mass: float, sign: float) -> FloatArray:
-        return self._squeezed(self.whole._quantile(mass, sign))
-
-    def _drawn(self, rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
-        return self._squeezed(self.whole._drawn(rng, shape))
 
     def _modes(self) -> FloatArray:
         """The whole distribution's peak, or a place that is squeezed, whichever is denser."""

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mvenet.distributions._atoms import WithAtoms
-from mvenet.distributions._bounded import Bounded
 from mvenet.distributions._checks import FloatArray
 from mvenet.distributions._interface import Distribution
 from mvenet.distributions._lognormal import LogNormalMixture
+from mvenet.distributions._moved import Moved
 from mvenet.distributions._special import ndtr, ndtri
 
 FARTHEST = 8.0  # beyond lies a probability of 6e-16
@@ -50,10 +49,8 @@ def quantiles(dist: Distribution, z: FloatArray) -> FloatArray:
 
 def outcomes(dist: Distribution, z: FloatArray) -> FloatArray:
     """Outcomes with these scores, of shape (m, n): quantiles at levels of each row's own."""
-    if isinstance(dist, WithAtoms):
-        return dist._collected(outcomes(dist.smooth, z))
-    if isinstance(dist, Bounded):
-        return dist._squeezed(outcomes(dist.whole, z))
+    if isinstance(dist, Moved):
+        return dist._moved(outcomes(dist._before, z))
     if isinstance(dist, LogNormalMixture):
         with np.errstate(over="ignore"):
             return np.exp(outcomes(dist.logs, z))
