@@ -614,6 +614,61 @@ nb::object predict_process(const Matrix& x, const Vector<double>& center,
     return mean.release();
 }
 
+// Rows of a Gaussian process, (d, rows), copied to where vectors can read beyond the last of them.
+class PairsOf {
+public:
+    PairsOf(const Square<double>& points, const Square<double>& linear,
+            const Vector<double>& amplitudes, double slope) {
+        const std::size_t d = points.shape(0), n = points.shape(1), longest = 16;
+        if (d > most_columns || linear.shape(0) != n || linear.shape(1) != n ||
+            amplitudes.shape(0) != 3)
+            throw std::invalid_argument("a process of other rows or kernels");
+        const std::size_t stride = (n + longest - 1) / longest * longest;
+        placed_.resize(d * stride);
+        for (std::size_t c = 0; c < d; ++c)
+            std::copy_n(points.data() + c * n, n, placed_.data() + c * stride);
+        pairs = {placed_.data(),
+                 linear.data(),
+                 int(d),
+                 std::int64_t(n),
+                 std::ptrdiff_t(stride),
+                 {amplitudes(0), amplitudes(1), amplitudes(2)},
+                 slope};
+    }
+    Pairs pairs;
+
+private:
+    std::vector<double> placed_;
+};
+
+nb::object covariances(const Square<double>& points, const Square<double>& linear,
+                       const Vector<double>& amplitudes, double slope) {
+    const PairsOf given(points, linear, amplitudes, slope);
+    Owned<double> found({points.shape(1), points.shape(1)});
+    const Kernels& kernels = chosen();
+    {
+        const nb::gil_scoped_release unlocked;
+        kernels.covariances(given.pairs, found.data());
+    }
+    return found.release();
+}
+
+nb::object pair_sums(const Square<double>& points, const Square<double>& linear,
+                     const Vector<double>& amplitudes, const Vector<double>& alpha,
+                     const Square<double>& inverse) {
+    const PairsOf given(points, linear, amplitudes, 0.0);
+    const std::size_t n = points.shape(1);
+    if (alpha.shape(0) != n || inverse.shape(0) != n || inverse.shape(1) != n)
+        throw std::invalid_argument("a process of other rows or kernels");
+    Owned<double> found({points.shape(0) + 4});
+    const Kernels& kernels = chosen();
+    {
+        const nb::gil_scoped_release unlocked;
+        kernels.pair_sums(given.pairs, alpha.data(), inverse.data(), found.data());
+    }
+    return found.release();
+}
+
 // One weight for each member, or one for each member and row.
 Mixtures mixtures_of(const Square<double>& means, const Square<double>& stds,
                      const Square<double>& weights) {
@@ -753,6 +808,10 @@ NB_MODULE(_engine, m) {
           "drawn"_a, "Extremely randomised trees: feature, threshold, right and starts.");
     m.def("predict_process", &predict_process, nb::kw_only(), "x"_a, "center"_a, "scale"_a,
           "points"_a, "weights"_a, "polynomial"_a, "slope"_a, "intercept"_a, "threads"_a);
+    m.def("covariances", &covariances, nb::kw_only(), "points"_a, "linear"_a, "amplitudes"_a,
+          "slope"_a, "Lower triangle of the covariances of a Gaussian process's rows.");
+    m.def("pair_sums", &pair_sums, nb::kw_only(), "points"_a, "linear"_a, "amplitudes"_a, "alpha"_a,
+          "inverse"_a, "What all pairs of rows say about the scales of a Gaussian process.");
     m.def("quantiles", &quantiles, nb::kw_only(), "means"_a, "stds"_a, "weights"_a, "mass"_a,
           "sign"_a, "probit"_a, "Quantiles of mixtures of normals.");
     m.def("probabilities", &probabilities, nb::kw_only(), "means"_a, "stds"_a, "weights"_a,

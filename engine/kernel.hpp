@@ -195,6 +195,16 @@ struct Process {
     std::ptrdiff_t stride;
 };
 
+// Rows of a Gaussian process that learns its scales, placed as the points of one that has (above),
+// the linear kernel of each pair of them, (rows, rows), and what each kernel counts.
+struct Pairs {
+    const double *points, *linear;
+    int columns;
+    std::int64_t rows;
+    std::ptrdiff_t stride;
+    double amplitudes[3], slope;
+};
+
 // Mixtures of normals, one for each row: numbers of a member's rows stand together. A member has
 // one weight for all rows, or one for each.
 struct Mixtures {
@@ -227,6 +237,8 @@ struct Kernels {
     KernelsFor<double> precise;
     void (*process)(const Process&, const Table&, std::int64_t begin, std::int64_t end,
                     double* out);
+    void (*covariances)(const Pairs&, double* out);
+    void (*pair_sums)(const Pairs&, const double* alpha, const double* inverse, double* out);
     // where the probability below (sign 1) or above (sign -1) is `mass`, a normal's at `probit`
     void (*quantiles)(const Mixtures&, double mass, double sign, double probit, double* out);
     // the probability below each of the places, [place][row]

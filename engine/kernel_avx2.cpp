@@ -13,6 +13,8 @@ const Kernels& kernels_avx2() {
                                      {avx2::train<double>, avx2::measure, avx2::standardise<double>,
                                       avx2::predict<double>, avx2::keep<double>},
                                      avx2::predict_process,
+                                     avx2::covariances,
+                                     avx2::pair_sums,
                                      avx2::quantiles,
                                      avx2::probabilities,
                                      avx2::crps,

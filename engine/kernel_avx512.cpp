@@ -14,6 +14,8 @@ const Kernels& kernels_avx512() {
         {avx512::train<double>, avx512::measure, avx512::standardise<double>,
          avx512::predict<double>, avx512::keep<double>},
         avx512::predict_process,
+        avx512::covariances,
+        avx512::pair_sums,
         avx512::quantiles,
         avx512::probabilities,
         avx512::crps,

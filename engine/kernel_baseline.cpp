@@ -19,6 +19,8 @@ const Kernels& kernels_baseline() {
         {baseline::train<double>, baseline::measure, baseline::standardise<double>,
          baseline::predict<double>, baseline::keep<double>},
         baseline::predict_process,
+        baseline::covariances,
+        baseline::pair_sums,
         baseline::quantiles,
         baseline::probabilities,
         baseline::crps,

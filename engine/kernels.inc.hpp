@@ -1,4 +1,5 @@
 // Included once by each kernel_*.cpp, which says for which instruction set.
+#include "covariance.hpp"
 #include "growing.hpp"
 #include "measure.hpp"
 #include "predictor.hpp"

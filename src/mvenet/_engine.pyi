@@ -108,6 +108,21 @@ def predict_process(
     intercept: float,
     threads: int,
 ) -> NDArray[np.float64]: ...
+def covariances(
+    *,
+    points: NDArray[np.float64],
+    linear: NDArray[np.float64],
+    amplitudes: NDArray[np.float64],
+    slope: float,
+) -> NDArray[np.float64]: ...
+def pair_sums(
+    *,
+    points: NDArray[np.float64],
+    linear: NDArray[np.float64],
+    amplitudes: NDArray[np.float64],
+    alpha: NDArray[np.float64],
+    inverse: NDArray[np.float64],
+) -> NDArray[np.float64]: ...
 def quantiles(
     *,
     means: NDArray[np.float64],

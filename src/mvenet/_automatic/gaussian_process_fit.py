@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.optimize import minimize
-from scipy.spatial.distance import pdist, squareform
 
+from mvenet import _engine
 from mvenet._automatic.constants import (
     MOST_ROWS_OF_A_PROCESS,
     PROCESS_ITERATIONS,
@@ -58,16 +58,17 @@ def fit(X: NDArray[Any], y: Array, weight: Array | None, seed: int) -> Process:
 
     some = slice(PROCESS_LEARNS_FROM)
     found = _Scales.likeliest(z[some], t[some], share[some])
-    scaled = z / found.lengths
-    covariance = found.slope * _linear_kernel(z) + found.kernel(squareform(pdist(scaled)))
-    covariance += np.diag(found.noise / share + JITTER)
-    factor = cholesky(covariance, lower=True, check_finite=False)
-    alpha = y_scale * cho_solve((factor, True), t, check_finite=False)
+    points = found.scaled(z)
+    covariance = found.covariances(points, _linear_kernel(z))
+    np.fill_diagonal(covariance, np.diag(covariance) + found.noise / share + JITTER)
+    # The lower triangle in C's order is the upper one in LAPACK's.
+    factor = cholesky(covariance.T, overwrite_a=True, check_finite=False)
+    alpha = y_scale * cho_solve((factor, False), t, check_finite=False)
     slope = found.slope / (z.shape[1] + 1)
     return Process(
         center,
         spread * found.lengths,
-        np.ascontiguousarray(scaled.T),
+        points,
         alpha,
         found.polynomial,
         slope * found.lengths * (z.T @ alpha),
@@ -131,52 +132,46 @@ class _Scales:
         a, b, c = self.amplitudes
         return np.array([a + b + c, b + c, c / 3])
 
-    def kernel(self, r: Array) -> Array:
-        """Of rows at these distances, without the linear part."""
-        p = self.polynomial
-        k: Array = (p[0] + r * (p[1] + r * p[2])) * np.exp(-r)
-        return k
+    def scaled(self, z: Array) -> Array:
+        """Rows divided by the length scales, one column after the other."""
+        return np.ascontiguousarray(z.T / self.lengths[:, None])
+
+    def covariances(self, points: Array, linear: Array) -> Array:
+        """Of rows that are scaled so; only the lower triangle, and without noise."""
+        amplitudes = self.amplitudes
+        return _engine.covariances(
+            points=points, linear=linear, amplitudes=amplitudes, slope=self.slope
+        )
 
 
 def _loss(z: Array, t: Array, share: Array, usual: float) -> Callable[[Array], tuple[float, Array]]:
-    """Minus the logarithm of the posterior density of logarithms of scales, and its gradient.
-
-    What is symmetric is computed for pairs of rows only, in SciPy's condensed form.
-    """
+    """Minus the logarithm of the posterior density of logarithms of scales, and its gradient."""
     d = z.shape[1]
     linear = _linear_kernel(z)
-    linear_pairs = squareform(linear, checks=False)
 
     def loss(logs: Array) -> tuple[float, Array]:
         at = _Scales.of(logs)
-        scaled = z / at.lengths
-        r = pdist(scaled)
-        e = np.exp(-r)
-        rough, smooth = (1.0 + r) * e, (r * r / 3.0) * e
-        matern = np.array([e, rough, rough + smooth])
-        covariance = squareform(at.amplitudes @ matern + at.slope * linear_pairs)
-        own = at.amplitudes.sum() + at.slope * np.diag(linear)
-        np.fill_diagonal(covariance, own + at.noise / share + JITTER)
-        factor, failed = dpotrf(covariance, lower=1, overwrite_a=1)
+        points = at.scaled(z)
+        covariance = at.covariances(points, linear)
+        np.fill_diagonal(covariance, np.diag(covariance) + at.noise / share + JITTER)
+        factor, failed = dpotrf(covariance.T, overwrite_a=1)  # LAPACK's upper triangle
         if failed:
             return 1e10, np.zeros_like(logs)
-        alpha = dpotrs(factor, t, lower=1)[0]
+        alpha = dpotrs(factor, t)[0]
         away = (logs[:d] - usual) / PROCESS_SPREAD
         value = 0.5 * t @ alpha + np.log(np.diag(factor)).sum() + 0.5 * away @ away
 
-        inverse = dpotri(factor, lower=1, overwrite_c=1)[0].T  # its upper triangle counts
+        inverse = dpotri(factor, overwrite_c=1)[0].T  # its lower triangle counts
         own = alpha * alpha - np.diag(inverse)
-        pairs = squareform(np.outer(alpha, alpha) - inverse, checks=False)
-        # -dk/dr / r of each kernel; that of the first has no value at zero, and is not needed there
-        a, b, c = at.amplitudes
-        falls = squareform(pairs * (a * e / np.maximum(r, 1e-9) + b * e + c / 3.0 * rough))
-        along = falls.sum(axis=1) @ scaled**2 - np.einsum("ij,ij->j", scaled, falls @ scaled)
+        pairs = _engine.pair_sums(
+            points=points, linear=linear, amplitudes=at.amplitudes, alpha=alpha, inverse=inverse
+        )
         gradient = -np.array(
             [
-                *along,
-                *(at.amplitudes * (matern @ pairs + 0.5 * own.sum())),
+                *pairs[:d],
+                *(at.amplitudes * (pairs[d : d + 3] + 0.5 * own.sum())),
                 0.5 * at.noise * (own / share).sum(),
-                at.slope * (linear_pairs @ pairs + 0.5 * np.diag(linear) @ own),
+                at.slope * (pairs[-1] + 0.5 * np.diag(linear) @ own),
             ]
         )
         gradient[:d] += away / PROCESS_SPREAD
