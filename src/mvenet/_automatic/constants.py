@@ -51,6 +51,7 @@ MEAN_WORSE = 1.02  # times the mean's error that a better shape may cost at most
 PARTS = 4  # of the rows, each compared by weights that the others made: untested
 MOST_ROWS_SHAPED = 20_000  # that the weights of a free shape are fitted on: untested
 ROWS_SCORED = 1_500  # whose CRPS decides: untested
+THRESHOLDS = 90, 60  # of that CRPS, dense where y is and evenly: docs/understand/search.md
 GRID_SHARE = 0.95  # of rows that share their value: y lies on a grid: untested
 MOST_LONE_ATOMS = 8  # that have a component of their own: untested
 # How many trees the frequency of an atom counts as, beside those that name it: untested
@@ -62,12 +63,11 @@ REACHES = (0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
 ATOM_SHARE, ATOM_ROWS = 0.02, 10  # of rows that a value has, if it is an atom: untested
 
 # --- the last training, on all rows --------------------------------------------------------------
-ENOUGH = 200  # rows left out by the folds of the learning curve: docs/understand/search.md
-ENOUGH_SHARED = 100  # the same of each of several targets: benchmarks/targets.py
+ENOUGH = 100  # rows left out by the folds of the learning curve: docs/understand/search.md
 DOUBT = 50.0  # rows that speak for no difference: benchmarks/ablation.py --only doubt
 FARTHEST = 4.0  # standard deviations that an error counts at most: untested
 NARROWEST = 0.5  # share of a standard deviation that remains at least: untested
-MOST_STARTS = 10  # untested
+MOST_STARTS = 7  # docs/understand/search.md
 LEFT_TO_CHANCE = 0.04  # share of the squared error: benchmarks/ablation.py --only left_to_chance
 LEFT_TO_CHANCE_FEW = 0.015  # the same below FEW_ROWS: benchmarks/ablation.py --only left_to_chance
 

@@ -47,6 +47,7 @@ from mvenet._automatic.constants import (
     ROWS_SCORED,
     SMALLEST_WEIGHT,
     STEPS,
+    THRESHOLDS,
     TREE_VALUES,
     WIDTHS,
 )
@@ -688,8 +689,10 @@ class _Scored:
         self.rows, self.groups, self._chosen = _Rows(held_out, few[rows]), parts.groups, rows
         beyond = _TAILS * float(y.std())
         low = float(y.min()) - beyond
-        even = np.linspace(max(low, 0.0) if held_out.log else low, float(y.max()) + beyond, 100)
-        ends = np.unique(np.concatenate([np.quantile(y, np.linspace(0, 1, 150)), even]))
+        dense, even = THRESHOLDS
+        low = max(low, 0.0) if held_out.log else low
+        evenly = np.linspace(low, float(y.max()) + beyond, even)
+        ends = np.unique(np.concatenate([np.quantile(y, np.linspace(0, 1, dense)), evenly]))
         self.lengths, middle = np.diff(ends), 0.5 * (ends[1:] + ends[:-1])
         places = middle if atoms is None else place_among(middle, atoms.values, atoms.cells)
         self._places, self._reached = middle, y[rows] <= middle[:, None]

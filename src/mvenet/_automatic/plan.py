@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import skew
 
 from mvenet._automatic import baselines
-from mvenet._automatic.constants import ENOUGH, ENOUGH_SHARED
+from mvenet._automatic.constants import ENOUGH
 from mvenet._automatic.kinds import Effort, Folds, NetworkKind
 from mvenet._models.piecewise import Piecewise
 from mvenet._training.plan import Plan, Request, Round, Table
@@ -50,8 +50,6 @@ class SearchPlan(Plan):
         By what the mixture is fitted.
     bounds : tuple of two floats or None
         Ends of y that the user knows, in this unit.
-    enough : int
-        Rows left out by the folds of the learning curve.
     """
 
     effort: Effort
@@ -64,7 +62,6 @@ class SearchPlan(Plan):
     unit: float
     scoring: str = "log"
     bounds: tuple[float | None, float | None] = (None, None)
-    enough: int = ENOUGH
 
     def requests(
         self, kinds: Sequence[NetworkKind], log: bool, folds: Folds | None = None
@@ -98,7 +95,7 @@ class SearchPlan(Plan):
         """Enough of the folds, each without the rows of the next one, if any remain."""
         sizes = np.cumsum([len(test) for _, test in self.folds])
         fewer = []
-        for number in range(min(len(self.folds), int(np.searchsorted(sizes, self.enough)) + 1)):
+        for number in range(min(len(self.folds), int(np.searchsorted(sizes, ENOUGH)) + 1)):
             (train, test), after = self.folds[number], self.folds[(number + 1) % len(self.folds)][1]
             remaining = np.setdiff1d(train, after)
             fewer.append((remaining if len(remaining) > 1 else train, test))
@@ -213,9 +210,8 @@ def describe(
     effort: Effort,
     scoring: str = "log",
     bounds: Any = None,
-    targets: int = 1,
 ) -> SearchPlan:
-    """Describe a search, for one of so many targets."""
+    """Describe a search."""
     unit = unit_of(table.y[table.rows])
     low, high = (None if end is None else end / unit for end in checked_bounds(bounds, table.y))
     table = replace(table, y=table.y / unit)
@@ -241,6 +237,5 @@ def describe(
         unit,
         scoring,
         (low, high),
-        enough=ENOUGH if targets == 1 else ENOUGH_SHARED,
     )
     return replace(search, rounds=search.expected_rounds())

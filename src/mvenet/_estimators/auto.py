@@ -137,7 +137,6 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
             effort=effort_of(self.effort, n, self._targets),
             scoring=self.scoring,
             bounds=self.bounds,
-            targets=self._targets,
         )
 
     def _fitting(self, table: Table, plan: SearchPlan) -> Fitting[list[Warning]]:
