@@ -654,19 +654,20 @@ nb::object covariances(const Square<double>& points, const Square<double>& linea
 }
 
 nb::object pair_sums(const Square<double>& points, const Square<double>& linear,
-                     const Vector<double>& amplitudes, const Vector<double>& alpha,
-                     const Square<double>& inverse) {
+                     const Vector<double>& amplitudes, const Square<double>& factor,
+                     const Vector<double>& t) {
     const PairsOf given(points, linear, amplitudes, 0.0);
     const std::size_t n = points.shape(1);
-    if (alpha.shape(0) != n || inverse.shape(0) != n || inverse.shape(1) != n)
+    if (factor.shape(0) != n || factor.shape(1) != n || t.shape(0) != n)
         throw std::invalid_argument("a process of other rows or kernels");
-    Owned<double> found({points.shape(0) + 4});
+    Owned<double> sums({points.shape(0) + 4}), alpha({n}), diagonal({n});
     const Kernels& kernels = chosen();
     {
         const nb::gil_scoped_release unlocked;
-        kernels.pair_sums(given.pairs, alpha.data(), inverse.data(), found.data());
+        kernels.pair_sums(given.pairs, factor.data(), t.data(), alpha.data(), diagonal.data(),
+                          sums.data());
     }
-    return found.release();
+    return nb::make_tuple(sums.release(), alpha.release(), diagonal.release());
 }
 
 // One weight for each member, or one for each member and row.
@@ -810,8 +811,8 @@ NB_MODULE(_engine, m) {
           "points"_a, "weights"_a, "polynomial"_a, "slope"_a, "intercept"_a, "threads"_a);
     m.def("covariances", &covariances, nb::kw_only(), "points"_a, "linear"_a, "amplitudes"_a,
           "slope"_a, "Lower triangle of the covariances of a Gaussian process's rows.");
-    m.def("pair_sums", &pair_sums, nb::kw_only(), "points"_a, "linear"_a, "amplitudes"_a, "alpha"_a,
-          "inverse"_a, "What all pairs of rows say about the scales of a Gaussian process.");
+    m.def("pair_sums", &pair_sums, nb::kw_only(), "points"_a, "linear"_a, "amplitudes"_a,
+          "factor"_a, "t"_a, "What all pairs of rows say about the scales of a Gaussian process.");
     m.def("quantiles", &quantiles, nb::kw_only(), "means"_a, "stds"_a, "weights"_a, "mass"_a,
           "sign"_a, "probit"_a, "Quantiles of mixtures of normals.");
     m.def("probabilities", &probabilities, nb::kw_only(), "means"_a, "stds"_a, "weights"_a,

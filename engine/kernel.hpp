@@ -238,7 +238,8 @@ struct Kernels {
     void (*process)(const Process&, const Table&, std::int64_t begin, std::int64_t end,
                     double* out);
     void (*covariances)(const Pairs&, double* out);
-    void (*pair_sums)(const Pairs&, const double* alpha, const double* inverse, double* out);
+    void (*pair_sums)(const Pairs&, const double* factor, const double* t, double* alpha,
+                      double* diagonal, double* out);
     // where the probability below (sign 1) or above (sign -1) is `mass`, a normal's at `probit`
     void (*quantiles)(const Mixtures&, double mass, double sign, double probit, double* out);
     // the probability below each of the places, [place][row]

@@ -120,9 +120,9 @@ def pair_sums(
     points: NDArray[np.float64],
     linear: NDArray[np.float64],
     amplitudes: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-    inverse: NDArray[np.float64],
-) -> NDArray[np.float64]: ...
+    factor: NDArray[np.float64],
+    t: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
 def quantiles(
     *,
     means: NDArray[np.float64],

@@ -214,12 +214,12 @@ def test_a_process_whose_arrays_do_not_fit_is_refused(changes):
 
 @pytest.mark.parametrize("changes", [
     {"points": np.zeros((2, 4))}, {"linear": np.zeros((4, 5))}, {"linear": np.zeros((5, 4))},
-    {"amplitudes": np.ones(2)}, {"alpha": np.zeros(4)}, {"inverse": np.zeros((5, 6))},
-    {"inverse": np.zeros((4, 5))},
+    {"amplitudes": np.ones(2)}, {"t": np.zeros(4)}, {"factor": np.zeros((5, 6))},
+    {"factor": np.zeros((4, 5))},
 ])  # fmt: skip
 def test_rows_of_a_process_whose_arrays_do_not_fit_are_refused(changes):
     pairs = {"points": np.zeros((2, 5)), "linear": np.eye(5), "amplitudes": np.ones(3)}
-    sums = pairs | {"alpha": np.zeros(5), "inverse": np.eye(5)}
+    sums = pairs | {"t": np.zeros(5), "factor": np.eye(5)}
     with pytest.raises(ValueError, match="a process of other rows or kernels"):
         _engine.pair_sums(**sums | changes)
     if pairs.keys() & changes.keys():

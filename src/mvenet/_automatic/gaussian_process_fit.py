@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, cholesky
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.linalg import cho_solve
 from scipy.optimize import minimize
 
 from mvenet import _engine
@@ -61,9 +60,8 @@ def fit(X: NDArray[Any], y: Array, weight: Array | None, seed: int) -> Process:
     points = found.scaled(z)
     covariance = found.covariances(points, _linear_kernel(z))
     np.fill_diagonal(covariance, np.diag(covariance) + found.noise / share + JITTER)
-    # The lower triangle in C's order is the upper one in LAPACK's.
-    factor = cholesky(covariance.T, overwrite_a=True, check_finite=False)
-    alpha = y_scale * cho_solve((factor, False), t, check_finite=False)
+    factor = np.linalg.cholesky(covariance)
+    alpha = y_scale * cho_solve((factor, True), t, check_finite=False)
     slope = found.slope / (z.shape[1] + 1)
     return Process(
         center,
@@ -154,18 +152,16 @@ def _loss(z: Array, t: Array, share: Array, usual: float) -> Callable[[Array], t
         points = at.scaled(z)
         covariance = at.covariances(points, linear)
         np.fill_diagonal(covariance, np.diag(covariance) + at.noise / share + JITTER)
-        factor, failed = dpotrf(covariance.T, overwrite_a=1)  # LAPACK's upper triangle
-        if failed:
+        try:
+            factor = np.linalg.cholesky(covariance)  # reads the lower triangle
+        except np.linalg.LinAlgError:
             return 1e10, np.zeros_like(logs)
-        alpha = dpotrs(factor, t)[0]
+        pairs, alpha, diagonal = _engine.pair_sums(
+            points=points, linear=linear, amplitudes=at.amplitudes, factor=factor, t=t
+        )
         away = (logs[:d] - usual) / PROCESS_SPREAD
         value = 0.5 * t @ alpha + np.log(np.diag(factor)).sum() + 0.5 * away @ away
-
-        inverse = dpotri(factor, overwrite_c=1)[0].T  # its lower triangle counts
-        own = alpha * alpha - np.diag(inverse)
-        pairs = _engine.pair_sums(
-            points=points, linear=linear, amplitudes=at.amplitudes, alpha=alpha, inverse=inverse
-        )
+        own = alpha * alpha - diagonal
         gradient = -np.array(
             [
                 *pairs[:d],
