@@ -22,11 +22,11 @@ from mvenet import AutoRegressor, MVERegressorCV, compare_strategies
 from mvenet.comparison import strategy_arms
 
 
-def table() -> tuple[np.ndarray, np.ndarray]:
+def table(n: int = 1_000) -> tuple[np.ndarray, np.ndarray]:
     """Rows with noise that differs between them."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((1000, 8))
-    return X, X[:, 0] + np.sin(X[:, 1]) + 0.3 * np.exp(0.3 * X[:, 2]) * rng.standard_normal(1000)
+    X = rng.standard_normal((n, 8))
+    return X, X[:, 0] + np.sin(X[:, 1]) + 0.3 * np.exp(0.3 * X[:, 2]) * rng.standard_normal(n)
 
 
 def fitted() -> tuple[MVERegressorCV, float]:
@@ -61,17 +61,24 @@ def report_comparison() -> None:
               f"{'the same table' if there == here else 'ANOTHER TABLE'}")  # fmt: skip
 
 
-def report_balance() -> None:
-    """Print what two workers do in an automatic search: tasks and processor seconds by kind."""
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        client.run(import_module, "mvenet._estimators.auto")
-        before, here = client.run(time.process_time), time.thread_time()
-        start = time.perf_counter()
-        with distributed.get_task_stream(client) as stream, joblib.parallel_config(backend="dask"):
-            AutoRegressor(random_state=0).fit(*table())
-        wall, here = time.perf_counter() - start, time.thread_time() - here
-        after = client.run(time.process_time)
+def report_automatic(rows: int) -> None:
+    """Print how much faster two workers search by themselves, and what each of them does."""
+    X, y = table(rows)
+    alone = 0.0
+    for workers in (1, 2):
+        options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+        with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+            client.run(import_module, "mvenet._estimators.auto")
+            before, here = client.run(time.process_time), time.thread_time()
+            start = time.perf_counter()
+            tasks = distributed.get_task_stream(client)
+            with tasks as stream, joblib.parallel_config(backend="dask"):
+                AutoRegressor(random_state=0).fit(X, y)
+            wall, here = time.perf_counter() - start, time.thread_time() - here
+            after = client.run(time.process_time)
+        alone = alone or wall
+        print(f"automatic, {rows:,} rows, {workers} worker(s){wall:>8.1f} s, "
+              f"{alone / wall:.2f} times as fast as one")  # fmt: skip
     spent = {worker: after[worker] - before[worker] for worker in after}
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
     for task in stream.data:
@@ -82,13 +89,12 @@ def report_balance() -> None:
     print(f"processor seconds of the workers {', '.join(f'{s:.1f}' for s in spent.values())}: "
           f"the busier has {max(spent.values()) / total:.0%}; this process {here:.1f}")  # fmt: skip
     print(f"idle {1 - total / (2 * wall):.0%} of two workers' {wall:.1f} s")
-    faster = (here + total) / (here + max(spent.values()))
-    print(f"on cores of their own two workers are {faster:.2f} times as fast as one, at most")
 
 
 def main() -> None:
     """Measure and print."""
-    report_balance()
+    for rows in (1_000, 20_000):
+        report_automatic(rows)
     here, alone = fitted()
     print(f"here, one thread{alone:>26.1f} s")
     for workers, kill in ((1, False), (2, False), (2, True)):
