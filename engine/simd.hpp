@@ -99,6 +99,12 @@ template <class T> MVENET_INLINE HalfVec<T> load_half(const T* p) {
 template <class T> MVENET_INLINE void store_half(T* p, HalfVec<T> v) {
     __builtin_memcpy(p, &v, sizeof v);
 }
+// Half a vector, and zeros behind it.
+template <class T> MVENET_INLINE Vec<T> load_first_half(const T* p) {
+    Vec<T> v{};
+    __builtin_memcpy(&v, p, sizeof(HalfVec<T>));
+    return v;
+}
 template <class T> MVENET_INLINE HalfVec<T> half(Vec<T> v, bool second) {
     HalfVec<T> h[2];
     __builtin_memcpy(h, &v, sizeof v);
