@@ -18,25 +18,37 @@ namespace mvenet::MVENET_ISA {
 
 constexpr int block_rows = 32;
 
-// Value and derivative of the activation function.
-template <class T, Activation A> MVENET_INLINE Vec<T> activate(Vec<T> z, Vec<T>& slope) {
+// Values, in place, and derivatives of the activation function.
+template <class T, Activation A, int Count> MVENET_INLINE void activate(Vec<T>* z, Vec<T>* slope) {
     const Vec<T> zero{}, one = splat<T>(1);
     if constexpr (A == Activation::elu) {
-        slope = exponential<T, true>(at_most<T>(z, T(0)));
-        return at_least<T>(z, T(0)) + (slope - one);  // exp(0) is exactly 1
+        each<Count>([&](int j) { slope[j] = at_most<T>(z[j], T(0)); });
+        exponentials<T, Count, true>(slope);
+        each<Count>([&](int j) {
+            z[j] = at_least<T>(z[j], T(0)) + (slope[j] - one);  // exp(0) is exactly 1
+        });
     } else if constexpr (A == Activation::relu) {
-        slope = z > zero ? one : zero;
-        return at_least<T>(z, T(0));
+        each<Count>([&](int j) {
+            slope[j] = z[j] > zero ? one : zero;
+            z[j] = at_least<T>(z[j], T(0));
+        });
     } else if constexpr (A == Activation::tanh) {
-        const Vec<T> value = one - T(2) / (exponential<T>(T(2) * z) + one);
-        slope = one - value * value;
-        return value;
+        each<Count>([&](int j) { z[j] = T(2) * z[j]; });
+        exponentials<T, Count>(z);
+        each<Count>([&](int j) {
+            z[j] = one - T(2) / (z[j] + one);
+            slope[j] = one - z[j] * z[j];
+        });
     } else {
         static_assert(A == Activation::silu, "an activation without a formula");
-        const Vec<T> gate = one / (exponential<T>(-z) + one);
-        const Vec<T> value = z * gate;
-        slope = gate + value * (one - gate);
-        return value;
+        Vec<T> gate[Count];
+        each<Count>([&](int j) { gate[j] = -z[j]; });
+        exponentials<T, Count>(gate);
+        each<Count>([&](int j) { gate[j] = one / (gate[j] + one); });
+        each<Count>([&](int j) {
+            z[j] = z[j] * gate[j];
+            slope[j] = gate[j] + z[j] * (one - gate[j]);
+        });
     }
 }
 
@@ -69,6 +81,9 @@ template <class T> struct Layer {
     // entered the activation; slope of the activation, likewise; value as [block_rows][of the next
     // layer].
     std::ptrdiff_t value, slope, transposed;
+    // Of the output layer above another: what a block adds to the gradients of its weights and, a
+    // vector further, of its bias.
+    std::ptrdiff_t share;
 };
 
 // The input block in both orders.
@@ -94,10 +109,17 @@ public:
             const std::ptrdiff_t block = std::ptrdiff_t(padded<T>(layer.out)) * block_rows;
             layer.value = tape_;
             tape_ += block;
-            if (!training || l + 1 == layers_) continue;
+            if (!training) continue;
+            if (l + 1 == layers_) {
+                layer.share = tape_;
+                tape_ += padded<T>(layer.in) + lanes<T>;
+                continue;
+            }
             layer.slope = tape_;
-            layer.transposed = tape_ + block;
-            tape_ += block + std::ptrdiff_t(row_stride<T>(layer.out)) * block_rows;
+            tape_ += block;
+            if (l + 2 == layers_) continue;  // the output layer reads it as it is
+            layer.transposed = tape_;
+            tape_ += std::ptrdiff_t(row_stride<T>(layer.out)) * block_rows;
         }
     }
 
@@ -166,7 +188,8 @@ public:
 
     // From d loss / d output to the derivatives by what entered each activation, kept in the tape.
     void backward(const Block<T>& x, T* tape) const {
-        for (int l = layers_ - 1; l > 0; --l) {
+        if (layers_ > 1) backward_output(x.vectors, tape);
+        for (int l = layers_ - 2; l > 0; --l) {
             const Layer<T>& layer = layer_[l];
             Product<T, Known{.a_m = 1, .b_k = block_rows, .c_m = block_rows}> p;
             p.rows = layer.in, p.vectors = x.vectors, p.k = layer.out;
@@ -181,6 +204,7 @@ public:
     // `input_size` apart; with from = 0 those of all its biases too. `add`: to what is there.
     void gradients(int l, int from, int to, const Block<T>* x, std::ptrdiff_t input_size, T* tapes,
                    int blocks, bool add) const {
+        if (l > 0 && l + 1 == layers_) return add_shares(tapes, blocks, add);
         const Layer<T>& layer = layer_[l];
         Product<T, Known{.a_m = block_rows, .a_k = 1}> p;
         p.rows = to - from, p.vectors = padded<T>(layer.in) / lanes<T>;
@@ -220,24 +244,70 @@ public:
     }
 
 private:
+    // The output layer has one unit: its derivatives are no products of matrices, but a number for
+    // each row times a line for each unit below it. What it adds to its gradients is left in the
+    // tape, since the activations are overwritten.
+    void backward_output(int vectors, T* tape) const {
+        constexpr int w = lanes<T>;
+        const Layer<T>& layer = layer_[layers_ - 1];
+        const T* const delta = tape + layer.value;
+        T* const share = tape + layer.share;
+        for (int u = 0; u < layer.in; u += w) {
+            if (has_halves && layer.in - u <= half_lanes<T>)
+                backward_units<half_lanes<T>>(u, vectors, tape);
+            else
+                backward_units<w>(u, vectors, tape);
+        }
+        Vec<T> total = load<T>(delta);
+        for (int n = 1; n < vectors; ++n) total += load<T>(delta + n * w);
+        store<T>(share + padded<T>(layer.in), splat<T>(sum<T>(total)));
+    }
+    template <int Count> void backward_units(int u, int vectors, T* tape) const {
+        constexpr int w = lanes<T>;
+        const Layer<T>&layer = layer_[layers_ - 1], &below = layer_[layers_ - 2];
+        const T* const delta = tape + layer.value;
+        T* const value = tape + below.value + std::ptrdiff_t(u) * block_rows;
+        const T* const slope = tape + below.slope + std::ptrdiff_t(u) * block_rows;
+        Vec<T> total[Count];
+        each<Count>([&](int j) {
+            total[j] = Vec<T>{};
+            for (int at = 0; at < vectors * w; at += w) {
+                const Vec<T> d = load<T>(delta + at);
+                T* const its = value + j * block_rows + at;
+                total[j] += d * load<T>(its);
+                store<T>(its, layer.weight[u + j] * d * load<T>(slope + j * block_rows + at));
+            }
+        });
+        store_sums<Count>(tape + layer.share + u, total, false);
+    }
+
+    // The output layer's gradients.
+    void add_shares(const T* tapes, int blocks, bool add) const {
+        constexpr int w = lanes<T>;
+        const Layer<T>& layer = layer_[layers_ - 1];
+        const auto added = [&](T* to, std::ptrdiff_t at) {
+            Vec<T> total = add ? load<T>(to) : Vec<T>{};
+            for (int b = 0; b < blocks; ++b) total += load<T>(tapes + b * tape_ + layer.share + at);
+            store<T>(to, total);
+        };
+        for (int u = 0; u < layer.in; u += w) added(layer.weight_gradient + u, u);
+        added(layer.bias_gradient, padded<T>(layer.in));
+    }
+
     // Apply the activation in place and transpose the result. A short block computes the unused
     // rows of its last vector too: nothing reads them.
     template <Activation A, bool Training>
     void apply(const Layer<T>& layer, int vectors, T* tape) const {
         constexpr int w = lanes<T>;
-        T* const values = tape + layer.value;
-        T* const slopes = tape + layer.slope;
-        const bool full = vectors * w == block_rows;  // then all units are one long row
-        const int rows = full ? 1 : layer.out, length = full ? layer.out * block_rows : vectors * w;
-        for (int u = 0; u < rows; ++u)
-            for (int at = u * block_rows; at < u * block_rows + length; at += w) {
-                Vec<T> slope;
-                Vec<T> value = activate<T, A>(load<T>(values + at), slope);
-                if (!Training) value = bounded_value<T>(value);
-                store<T>(values + at, value);
-                if (Training) store<T>(slopes + at, slope);
-            }
-        if (!Training) return;
+        if (vectors * w == block_rows) {  // then all units are one long row
+            for (int at = 0; at < layer.out * block_rows; at += 4 * w)
+                activate_some<A, Training, 4>(layer, tape, at);
+        } else {
+            for (int u = 0; u < layer.out; ++u)
+                for (int n = 0; n < vectors; ++n)
+                    activate_some<A, Training, 1>(layer, tape, u * block_rows + n * w);
+        }
+        if (!Training || &layer == layer_ + layers_ - 2) return;
         for (int u = 0; u < layer.out; u += w)
             for (int n = 0; n < vectors; ++n) {
                 if (has_halves && layer.out - u <= half_lanes<T>)
@@ -245,6 +315,18 @@ private:
                 else
                     transpose_units<w>(layer, tape, u, n);
             }
+    }
+    template <Activation A, bool Training, int Count>
+    MVENET_INLINE void activate_some(const Layer<T>& layer, T* tape, int at) const {
+        constexpr int w = lanes<T>;
+        T* const values = tape + layer.value + at;
+        Vec<T> value[Count], slope[Count];
+        each<Count>([&](int j) { value[j] = load<T>(values + j * w); });
+        activate<T, A, Count>(value, slope);
+        each<Count>([&](int j) {
+            store<T>(values + j * w, Training ? value[j] : bounded_value<T>(value[j]));
+            if (Training) store<T>(tape + layer.slope + at + j * w, slope[j]);
+        });
     }
 
     // `Count` units of a vector of rows.
@@ -290,18 +372,16 @@ private:
             square[j] = load<T>(row);
             for (int n = 1; n < vectors; ++n) square[j] += load<T>(row + n * w);
         }
-        transpose<T, Count>(square);
-        if constexpr (Count == w) {
-            Vec<T> total = add ? load<T>(to) : Vec<T>{};
-#pragma GCC unroll 16
-            for (int j = 0; j < Count; ++j) total += square[j];
-            store<T>(to, total);
+        store_sums<Count>(to, square, add);
+    }
+    // The sum of each vector, or add it to what is there.
+    template <int Count> static void store_sums(T* to, Vec<T>* of, bool add) {
+        const Vec<T> total = lane_sums<T, Count>(of);
+        if constexpr (Count == lanes<T>) {
+            store<T>(to, add ? load<T>(to) + total : total);
         } else {
-            HalfVec<T> total = add ? load_half<T>(to) : HalfVec<T>{};
-            for (const bool second : {false, true})
-#pragma GCC unroll 16
-                for (int j = 0; j < Count; ++j) total += half<T>(square[j], second);
-            store_half<T>(to, total);
+            const HalfVec<T> both = half<T>(total, false) + half<T>(total, true);
+            store_half<T>(to, add ? load_half<T>(to) + both : both);
         }
     }
 

@@ -99,6 +99,12 @@ template <class T> MVENET_INLINE HalfVec<T> load_half(const T* p) {
 template <class T> MVENET_INLINE void store_half(T* p, HalfVec<T> v) {
     __builtin_memcpy(p, &v, sizeof v);
 }
+// Half a vector, and zeros behind it.
+template <class T> MVENET_INLINE Vec<T> load_first_half(const T* p) {
+    Vec<T> v{};
+    __builtin_memcpy(&v, p, sizeof(HalfVec<T>));
+    return v;
+}
 template <class T> MVENET_INLINE HalfVec<T> half(Vec<T> v, bool second) {
     HalfVec<T> h[2];
     __builtin_memcpy(h, &v, sizeof v);
@@ -160,25 +166,47 @@ template <class T> MVENET_INLINE T sum(Vec<T> v) {
     return s;
 }
 
+// what(0), what(1), ... written out.
+template <int Count, class What> MVENET_INLINE void each(What what) {
+#pragma GCC unroll 16
+    for (int j = 0; j < Count; ++j) what(j);
+}
+
 // exp(x) = 2^k exp(r), |r| <= ln(2)/2, and a polynomial for exp(r): error below two units in the
 // last place. Results saturate at both ends instead of becoming 0 or infinity.
-template <class T, bool NeverPositive = false> MVENET_INLINE Vec<T> exponential(Vec<T> x) {
+//
+// Of several vectors, step by step: every step waits for the one before it, and what the next
+// vector needs is further ahead than a processor looks.
+template <class T, int Count, bool NeverPositive = false>
+MVENET_INLINE void exponentials(Vec<T>* x) {
     using N = Number<T>;
-    x = at_least<T>(x, N::exp_low);
-    if (!NeverPositive) x = at_most<T>(x, N::exp_high);
-    const Vec<T> shifted = x * T(1.44269504088896340736) + N::round_magic;
-    const Vec<T> k = shifted - N::round_magic;
-#ifdef __FP_FAST_FMA
-    const Vec<T> r = x - k * T(0.69314718055994530942);  // the product is not rounded
-#else
-    const Vec<T> r = (x - k * N::ln2_high) - k * N::ln2_low;
-#endif
     constexpr int degree = int(sizeof N::exp_polynomial / sizeof(T)) - 1;
-    Vec<T> p = splat<T>(N::exp_polynomial[degree]);
+    Vec<T> shifted[Count], p[Count];
+    each<Count>([&](int j) {
+        x[j] = at_least<T>(x[j], N::exp_low);
+        if (!NeverPositive) x[j] = at_most<T>(x[j], N::exp_high);
+    });
+    each<Count>([&](int j) { shifted[j] = x[j] * T(1.44269504088896340736) + N::round_magic; });
+    each<Count>([&](int j) {
+        const Vec<T> k = shifted[j] - N::round_magic;
+#ifdef __FP_FAST_FMA
+        x[j] = x[j] - k * T(0.69314718055994530942);  // the product is not rounded
+#else
+        x[j] = (x[j] - k * N::ln2_high) - k * N::ln2_low;
+#endif
+        p[j] = splat<T>(N::exp_polynomial[degree]);
+    });
 #pragma GCC unroll 16
-    for (int i = degree - 1; i >= 0; --i) p = p * r + N::exp_polynomial[i];
+    for (int i = degree - 1; i >= 0; --i)
+        each<Count>([&](int j) { p[j] = p[j] * x[j] + N::exp_polynomial[i]; });
     // the low bits of `shifted` hold k: added to the exponent they multiply by 2^k
-    return (Vec<T>)((IntVec<T>)p + ((IntVec<T>)shifted << N::mantissa_bits));
+    each<Count>([&](int j) {
+        x[j] = (Vec<T>)((IntVec<T>)p[j] + ((IntVec<T>)shifted[j] << N::mantissa_bits));
+    });
+}
+template <class T, bool NeverPositive = false> MVENET_INLINE Vec<T> exponential(Vec<T> x) {
+    exponentials<T, 1, NeverPositive>(&x);
+    return x;
 }
 
 // log(x) for positive, normal x: x = 2^k (1 + f), log(1 + f) = 2 atanh(f / (2 + f)).
@@ -247,6 +275,34 @@ template <class T, int Count = lanes<T>> MVENET_INLINE void transpose(Vec<T>* v)
             zip<4>(v[g + 2], v[g + 3], index);
         }
     }
+}
+
+template <class T, int S> MVENET_INLINE void add_blocks(Vec<T>* v) {
+    if constexpr (S >= 16 / int(sizeof(T))) {
+#pragma GCC unroll 16
+        for (int i = 0; i < S; ++i) {
+            exchange<S>(v[i], v[i + S], std::make_integer_sequence<int, lanes<T>>{});
+            v[i] += v[i + S];
+        }
+        add_blocks<T, S / 2>(v);
+    }
+}
+
+// Lane j is the sum of v[j]'s lanes: transposed and added up in one, which takes a third of the
+// exchanges. With half as many vectors as lanes they are two sums, half a vector apart.
+template <class T, int Count> MVENET_INLINE Vec<T> lane_sums(Vec<T>* v) {
+    constexpr auto index = std::make_integer_sequence<int, lanes<T>>{};
+    add_blocks<T, Count / 2>(v);
+    if constexpr (sizeof(T) == 4) {
+        zip<4>(v[0], v[2], index);
+        zip<4>(v[1], v[3], index);
+        v[0] += v[2];
+        v[1] += v[3];
+        zip<4>(v[0], v[1], index);
+    } else {
+        zip<2>(v[0], v[1], index);
+    }
+    return v[0] + v[1];
 }
 
 }  // namespace mvenet::MVENET_ISA

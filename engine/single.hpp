@@ -70,8 +70,9 @@ private:
     }
     template <Activation A> static void apply(T* values, int units) {
         for (int u = 0; u < units; u += lanes<T>) {
-            Vec<T> slope;
-            store<T>(values + u, bounded_value<T>(activate<T, A>(load<T>(values + u), slope)));
+            Vec<T> value = load<T>(values + u), slope;
+            activate<T, A, 1>(&value, &slope);
+            store<T>(values + u, bounded_value<T>(value));
         }
     }
 
