@@ -56,31 +56,47 @@ KEY = ["method", "strategy", "regularization", "fold"]
 DENSITY = ("loglik", "rmse", "crps")
 
 
-def perceptron(*sizes: int) -> nn.Sequential:
-    """Layers with ELU between them, started as the engine's are."""
+def perceptron(*sizes: int, activation: type[nn.Module] = nn.ELU) -> nn.Sequential:
+    """Layers with an activation between them, started as the engine's are."""
     layers: list[nn.Module] = []
     for n_in, n_out in pairwise(sizes):
         layer = nn.Linear(n_in, n_out)
         nn.init.xavier_uniform_(layer.weight)
         nn.init.zeros_(layer.bias)
-        layers += [layer, nn.ELU()]
+        layers += [layer, activation()]
     return nn.Sequential(*layers[:-1])
 
 
-def separate(columns: int, **settings: Any) -> MeanVarianceNet:
+class Constant(nn.Module):
+    """The same number for every row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """One number a row."""
+        return self.bias.expand(len(x))
+
+
+def separate(columns: int, activation: type[nn.Module] = nn.ELU) -> MeanVarianceNet:
     """Two networks of the paper's size."""
-    return MeanVarianceNet(*(perceptron(columns, *UNITS, 1) for _ in range(2)), **settings)
+    sizes = columns, *UNITS, 1
+    return MeanVarianceNet(*(perceptron(*sizes, activation=activation) for _ in range(2)))
 
 
-def with_tails(columns: int) -> MeanVarianceNet:
+def with_tails(columns: int, activation: type[nn.Module] = nn.ELU) -> MeanVarianceNet:
     """A third one, for the degrees of freedom."""
-    return separate(columns, tails=perceptron(columns, *UNITS, 1))
+    sizes = columns, *UNITS, 1
+    mean, variance, tails = (perceptron(*sizes, activation=activation) for _ in range(3))
+    return MeanVarianceNet(mean, variance, tails=tails)
 
 
-def trunk(columns: int) -> MeanVarianceNet:
+def trunk(columns: int, activation: type[nn.Module] = nn.ELU) -> MeanVarianceNet:
     """The paper's figure 2: all hidden layers are shared."""
     heads = (perceptron(UNITS[-1], 1) for _ in range(2))
-    return MeanVarianceNet(*heads, nn.Sequential(perceptron(columns, *UNITS), nn.ELU()))
+    hidden = perceptron(columns, *UNITS, activation=activation)
+    return MeanVarianceNet(*heads, nn.Sequential(hidden, activation()))
 
 
 @dataclass(frozen=True)
