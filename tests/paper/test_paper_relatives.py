@@ -13,6 +13,7 @@ from scipy import stats
 sys.path.insert(0, str(Path(__file__).parents[2] / "paper"))
 
 import relatives
+import relatives_sine
 import relatives_tables
 import relatives_toys
 from measure import judged
@@ -127,6 +128,64 @@ def test_tables_say_whose_penalties_pytorchs_methods_have(tmp_path):
     ]
     assert relatives_tables.intervals(engine) == []
     assert "skafte 10" in "\n".join(relatives_tables.missing(found))
+
+
+def test_claims_are_tested_together_and_in_units_that_can_be_read(monkeypatch):
+    rng = np.random.default_rng(1)
+    base = rng.normal(size=10) - 5
+    plain, better = ("nll", "no-warmup", "equal"), ("beta-nll", "no-warmup", "equal")
+    noise = 0.01 * rng.normal(size=10)
+    rows = pd.concat([folds(plain, base), folds(better, 0.5 * base + noise)])
+    found = relatives_tables.claims(rows)
+    lines = {line.split(" | ")[0][2:]: line for line in found[2:]}
+    assert len(lines) == len(relatives_tables.CLAIMS)
+    assert lines["β-NLL: a better mean"].endswith("| RMSE, % | +50 ▲ |")
+    gain = np.mean(0.5 * base + noise - base)
+    assert lines["β-NLL: a likelihood no worse"].endswith(f"| log-likelihood | {gain:+.2f} ▲ |")
+    assert lines["Five networks"].endswith("| log-likelihood |  |")
+    # as many comparisons as there are: what is alone significant may not be among many
+    p = [stats.ttest_rel(0.5 * base + noise, base).pvalue] * 2
+    monkeypatch.setattr(relatives_tables, "LEVEL", relatives_tables.holm(p)[0] * 0.99)
+    assert "▲" not in "\n".join(relatives_tables.claims(rows))
+
+
+def test_the_overview_has_differences_and_means_of_what_is_complete():
+    arm = ("crps", "warmup", "equal")
+    one = pd.concat([folds(relatives_tables.ADVICE, [0.0, 1.0]), folds(arm, [0.5, 1.7])])
+    two = folds(relatives_tables.ADVICE, [0.0, 1.0]).assign(dataset="boston")
+    found = relatives_tables.overview(pd.concat([one, two]))
+    assert found[0].endswith("| yacht | boston | mean |")
+    assert found[2].startswith("| nll | warmup | separate | +0.00 | +0.00 | +0.00 |")
+    assert found[3].startswith("| crps | warmup | equal | +0.60")
+    assert found[3].endswith(" |  |  |")
+
+
+def test_hours_count_a_group_once():
+    rows = pd.concat(
+        [folds(relatives_tables.ADVICE, [0.0, 1.0]), folds(("ensemble", "a", "b"), [1.0, 2.0])]
+    )
+    rows["seconds"] = rows["fold"].map({0: 1800.0, 1: 3600.0})
+    torch = folds(("skafte", "a", "b"), [0.0]).assign(seconds=7200.0)
+    told = relatives_tables.hours(pd.concat([rows, torch]))
+    assert "1.5 hours by the clock" in told and "2.0 hours of one core" in told
+
+
+def test_curves_are_kept_and_not_trained_again(tmp_path, monkeypatch, capsys):
+    plan = relatives_sine.Plan(seeds=range(2), sine_epochs=8, n_rows=20)
+    x = np.linspace(0, 10, 5)
+    truth = relatives_sine.Truth(x, np.sin(x), np.ones(5))
+    monkeypatch.setattr(relatives_sine, "HAS_TORCH", False)
+    first = relatives_sine.all_methods(plan, truth, tmp_path, 1)
+    assert "quality-driven, short: left out" in capsys.readouterr().out
+    monkeypatch.setattr(relatives_sine, "train", None)  # would fail
+    again = relatives_sine.all_methods(plan, truth, tmp_path, 1)
+    assert list(first) == list(again) and len(first) >= 16
+    for name, fits in first.items():
+        for fit, same in zip(fits, again[name], strict=True):
+            np.testing.assert_array_equal(fit.mean, same.mean)
+    np.savez(tmp_path / "quality-driven, short, 8.npz", curves=np.ones((2, 2, 5)))
+    more = relatives_sine.all_methods(plan, truth, tmp_path, 1)
+    assert len(more["quality-driven, short"]) == 2
 
 
 def test_which_starts_of_the_toys_succeed():

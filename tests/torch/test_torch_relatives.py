@@ -59,10 +59,12 @@ def test_every_arm_takes_the_penalties_of_its_nearest_and_goes_on(folder, monkey
     )
     rows = run(folder, monkeypatch)
     assert "student-t, warmup, separate is not trained in fold 1" in capsys.readouterr().out
-    assert len(rows) == 12 - 2 and "shared-trunk" not in trained
+    assert len(rows) == 20 - 2 and "shared-trunk" not in trained
     tails = rows[(rows["method"] == "skafte")].iloc[0]
     assert (tails["reg_mean"], tails["reg_var"]) == pytest.approx((0.1, 0.2))
     assert tails["variant"] == "student-t"
+    none = rows[rows["regularization"] == "none"]
+    assert len(none) == 4 and (none[["reg_mean", "reg_var"]] == 0).all(axis=None)
     with_density = rows[rows["method"].isin(["shared-trunk", "student-t-learned", "skafte"])]
     assert np.isfinite(with_density[["loglik", "crps", "rmse", "interval_score"]]).all(axis=None)
     without = rows[rows["method"] == "quality-driven"]
