@@ -24,7 +24,12 @@ HERE = Path(__file__).parent
 Arm = tuple[str, str, str]
 ARM = ["method", "strategy", "regularization"]
 ADVICE = ("nll", "warmup", "separate")
-TORCH = ("shared-trunk", "student-t-learned", "skafte", "quality-driven")
+TORCH: dict[str, tuple[str, ...]] = {  # what exists in PyTorch only, and its penalties
+    "shared-trunk": ("equal",),
+    "student-t-learned": ("equal", "separate"),
+    "skafte": ("equal", "separate", "none"),
+    "quality-driven": ("equal", "separate", "none"),
+}
 METRICS = {"loglik": ("log-likelihood", 1), "crps": ("CRPS", -1), "rmse": ("RMSE", -1)}
 MEAN, WIDTHS = "rmse", "loglik"
 TRUNK = ("shared-trunk", "warmup", "equal, of nll")
@@ -289,7 +294,12 @@ def missing(results: pd.DataFrame) -> list[str]:
             )
             for group, make in GROUPS.items()
         }
-        have |= {method: part[part["method"] == method]["fold"].nunique() for method in TORCH}
+        kinds = part["regularization"].str.split(",").str[0]
+        for method, penalties in TORCH.items():
+            own = part["method"] == method
+            counts = {kind: part[own & (kinds == kind)]["fold"].nunique() for kind in penalties}
+            same = len(set(counts.values())) == 1
+            have |= {method if same else f"{method} ({kind})": n for kind, n in counts.items()}
         left = [f"{group} {wanted - n}" for group, n in have.items() if n < wanted]
         if left:
             every = not any(have.values())

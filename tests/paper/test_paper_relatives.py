@@ -127,7 +127,9 @@ def test_tables_say_whose_penalties_pytorchs_methods_have(tmp_path):
         "| nll",
     ]
     assert relatives_tables.intervals(engine) == []
-    assert "skafte 10" in "\n".join(relatives_tables.missing(found))
+    told = "\n".join(relatives_tables.missing(found))
+    assert "skafte 10" in told and "shared-trunk 7" in told
+    assert "quality-driven (separate) 7, quality-driven (none) 10" in told
 
 
 def test_claims_are_tested_together_and_in_units_that_can_be_read(monkeypatch):

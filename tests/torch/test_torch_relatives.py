@@ -74,6 +74,14 @@ def test_every_arm_takes_the_penalties_of_its_nearest_and_goes_on(folder, monkey
     assert run(folder, monkeypatch).equals(rows) and not trained
 
 
+def test_the_tables_know_every_arm():
+    import relatives_tables
+
+    arms = {(arm.method, arm.regularization) for arm in relatives_torch.ARMS if arm.method != "nll"}
+    known = {(method, kind) for method, kinds in relatives_tables.TORCH.items() for kind in kinds}
+    assert arms == known
+
+
 def watched(seen, trained, arm, *others):
     seen.append(arm.method)
     return trained(arm, *others)
