@@ -1,7 +1,7 @@
 """Train the relatives that exist in PyTorch only on the paper's folds.
 
     .venv-torch/bin/python paper/relatives_torch.py yacht boston
-    .venv-torch/bin/python paper/relatives_torch.py yacht --methods skafte
+    .venv-torch/bin/python paper/relatives_torch.py yacht --methods skafte --penalties none
 
 A nested search of these would take days. They take part with the penalties that the nearest method
 of the engine chose in the same fold (the column ``variant`` says which), read from what
@@ -199,14 +199,16 @@ def trained(
     return found | given | {"seconds": round(time.process_time() - started, 1)}
 
 
-def run(name: str, methods: list[str], results: Path) -> None:
+def run(name: str, methods: list[str], penalised: list[str], results: Path) -> None:
     """Train what is not there yet, fold by fold, and write it."""
     chosen = pd.read_csv(results / f"{name}.csv")
     path, data = results / f"{name}_torch.csv", datasets.load(name)
     rows = pd.read_csv(path).to_dict("records") if path.exists() else []
     done = {tuple(row[key] for key in KEY) for row in rows}
     splits = list(KFold(n_folds(name), shuffle=True, random_state=1).split(data.X))
-    for arm in (arm for arm in ARMS if arm.method in methods):
+    for arm in ARMS:
+        if arm.method not in methods or arm.regularization not in penalised:
+            continue
         for fold, split in enumerate(splits[: OUTER_FOLDS.get(name)]):
             if (*arm.key, fold) in done:
                 continue
@@ -236,6 +238,8 @@ def main() -> None:
     parser.add_argument("datasets", nargs="*", help=f"of {', '.join(DATASETS)}; all if none")
     methods = list(dict.fromkeys(arm.method for arm in ARMS))
     parser.add_argument("--methods", nargs="+", choices=methods, default=methods)
+    penalised = ["separate", "equal", NONE]
+    parser.add_argument("--penalties", nargs="+", choices=penalised, default=penalised)
     parser.add_argument("--results", type=Path, default=HERE / "results" / "relatives")
     given = parser.parse_args()
     unknown = sorted(set(given.datasets) - set(DATASETS))
@@ -247,7 +251,7 @@ def main() -> None:
             print(f"{name}: paper/relatives.py has trained nothing there yet")
             continue
         try:
-            run(name, given.methods, given.results)
+            run(name, given.methods, given.penalties, given.results)
         except (OSError, ValueError) as error:
             sys.exit(f"{name}: {error}")
 

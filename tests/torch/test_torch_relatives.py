@@ -51,6 +51,8 @@ def run(folder, monkeypatch, *more):
 
 
 def test_every_arm_takes_the_penalties_of_its_nearest_and_goes_on(folder, monkeypatch, capsys):
+    assert len(run(folder, monkeypatch, "--methods", "skafte", "--penalties", "none")) == 2
+    (folder / "yacht_torch.csv").unlink()
     rows = run(folder, monkeypatch, "--methods", "shared-trunk")
     assert list(rows["reg_mean"]) == list(rows["reg_var"]) == pytest.approx([0.1, 0.2])
     trained = []
