@@ -1,4 +1,4 @@
-"""Tables of what relatives.py and relatives_torch.py have trained, with paired tests, as Markdown.
+"""Tables of what relatives.py and its kin have trained, with paired tests, as Markdown.
 
     python paper/relatives_tables.py            print them
     python paper/relatives_tables.py --write    put them into paper/relatives.md
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from relatives import DATASETS, OUTER_FOLDS, n_folds
+from relatives import DATASETS, GROUPS, OUTER_FOLDS, n_folds
 from scipy import stats
 
 HERE = Path(__file__).parent
@@ -51,6 +51,10 @@ CLAIMS: tuple[tuple[str, str, str, Arm, Arm], ...] = (
     ("Both: the advice against neither", "the paper", WIDTHS, ADVICE, nll("no-warmup", "equal")),
     ("The mean goes on after the warm-up", "the paper", WIDTHS, ADVICE,
      ("fixed-mean", "warmup-fixed-mean", "separate")),
+    ("A variance network with data of its own", "the paper", WIDTHS,
+     ("own-data", "rows left out", "separate"), ADVICE),
+    ("The same: a better CRPS", "the paper", "crps", ("own-data", "rows left out", "separate"),
+     ADVICE),
     ("Five networks", "Lakshminarayanan", WIDTHS, ("ensemble", "warmup", "separate"), ADVICE),
     ("Bootstrap beside starts alone", "Heskes", WIDTHS, ("bootstrap", "warmup", "separate"),
      ("ensemble", "warmup", "separate")),
@@ -73,6 +77,7 @@ CLAIMS: tuple[tuple[str, str, str, Arm, Arm], ...] = (
      ("student-t", "warmup", "separate")),
     ("All four parts: a better likelihood", "Skafte", WIDTHS,
      ("skafte", "alternating", "separate, of student-t"), ADVICE),
+    ("The same without penalties", "Skafte", WIDTHS, ("skafte", "alternating", "none"), ADVICE),
     ("Quality-driven: a better interval score", "Pearce", "interval_score",
      ("quality-driven", "warmup", "none"), ("nll", "warmup", "separate, of nll")),
     ("Two networks, not two heads", "the paper", WIDTHS, ADVICE, TRUNK),
@@ -87,8 +92,9 @@ def load(folder: Path) -> pd.DataFrame:
     """All folds that are there; of what is PyTorch's, whose penalties it was trained with."""
     frames = []
     for name in DATASETS:
-        path, torch = folder / f"{name}.csv", folder / f"{name}_torch.csv"
-        frames += [pd.read_csv(path)] if path.exists() else []
+        torch = folder / f"{name}_torch.csv"
+        engine = (folder / f"{name}{end}.csv" for end in ("", "_own"))
+        frames += [pd.read_csv(path) for path in engine if path.exists()]
         if torch.exists():
             rows = pd.read_csv(torch)
             nearest = rows["variant"].fillna("")
@@ -163,7 +169,10 @@ def claims(results: pd.DataFrame) -> list[str]:
 
 
 def overview(results: pd.DataFrame) -> list[str]:
-    """Of each arm, how much better its likelihood is on each set than that of the advice."""
+    """Of each arm, how much better its likelihood is on each set than that of the advice.
+
+    The mean is that of the sets that all of the engine's methods are trained on.
+    """
     sets = [name for name in DATASETS if name in set(results["dataset"])]
     gains, marks = {}, {}
     for name in sets:
@@ -176,7 +185,9 @@ def overview(results: pd.DataFrame) -> list[str]:
             arm: (" ▲" if gains[name][arm] > 0 else " ▼") for arm in p.index if p[arm] < LEVEL
         }
     table = pd.DataFrame(gains)
-    order = table.dropna().mean(axis="columns").sort_values(ascending=False).index
+    whole = [name for name in finished(results) if name in gains] or list(gains)
+    means = table[whole].dropna().mean(axis="columns")
+    order = means.sort_values(ascending=False, kind="stable").index
     arms = [*order, *(arm for arm in table.index if arm not in set(order))]
     lines = [
         f"| method | strategy | penalties | {' | '.join(gains)} | mean |",
@@ -188,7 +199,7 @@ def overview(results: pd.DataFrame) -> list[str]:
             "" if np.isnan(row[name]) else f"{row[name]:+.2f}{marks[name].get(arm, '')}"
             for name in gains
         ]
-        mean = "" if row.isna().any() else f"{row.mean():+.2f}"
+        mean = f"{means[arm]:+.2f}" if arm in means else ""
         lines.append(f"| {' | '.join([*arm, *cells, mean])} |")
     return lines
 
@@ -280,27 +291,43 @@ def ranking(results: pd.DataFrame, metric: str = "loglik") -> list[str]:
     return lines
 
 
+def trained(part: pd.DataFrame) -> dict[str, int]:
+    """Outer folds of one set that each group of the engine's methods has."""
+    folds = part.groupby("method")["fold"].nunique()
+    return {
+        group: min(folds.get(arm.split(", ")[0], 0) for arm in make(1000))
+        for group, make in GROUPS.items()
+    }
+
+
+def finished(results: pd.DataFrame) -> list[str]:
+    """Sets that all of the engine's methods are trained on."""
+    return [
+        name
+        for name in DATASETS
+        if min(trained(results[results["dataset"] == name]).values()) == wanted(name)
+    ]
+
+
+def wanted(name: str) -> int:
+    """Outer folds of a set."""
+    return OUTER_FOLDS.get(name, n_folds(name))
+
+
 def missing(results: pd.DataFrame) -> list[str]:
     """What of the study is not trained yet."""
-    from relatives import GROUPS
-
     told = []
     for name in DATASETS:
-        wanted = OUTER_FOLDS.get(name, n_folds(name))
         part = results[results["dataset"] == name]
-        have = {
-            group: min(
-                part[part["method"] == arm.split(", ")[0]]["fold"].nunique() for arm in make(1000)
-            )
-            for group, make in GROUPS.items()
-        }
+        have = trained(part)
+        have["own-data"] = part[part["method"] == "own-data"]["fold"].nunique()
         kinds = part["regularization"].str.split(",").str[0]
         for method, penalties in TORCH.items():
             own = part["method"] == method
             counts = {kind: part[own & (kinds == kind)]["fold"].nunique() for kind in penalties}
             same = len(set(counts.values())) == 1
             have |= {method if same else f"{method} ({kind})": n for kind, n in counts.items()}
-        left = [f"{group} {wanted - n}" for group, n in have.items() if n < wanted]
+        left = [f"{group} {wanted(name) - n}" for group, n in have.items() if n < wanted(name)]
         if left:
             every = not any(have.values())
             told.append(f"- {name}: {'all of it' if every else ', '.join(left)}")
@@ -308,19 +335,25 @@ def missing(results: pd.DataFrame) -> list[str]:
 
 
 def document(results: pd.DataFrame) -> str:
-    """All tables."""
-    sets = [name for name in DATASETS if name in set(results["dataset"])]
+    """All tables; of sets that lack the paper's advice only what is missing."""
+    begun = [
+        name for name in DATASETS if ADVICE in pivot(results[results["dataset"] == name], "loglik")
+    ]
+    done, every = finished(results), results
+    results = results[results["dataset"].isin(begun)]
     lines = ["### Published claims", "", *claims(results), ""]
     lines += ["### Log-likelihood beside the paper's advice", "", *overview(results), ""]
-    lines += ["### Ranking by log-likelihood", "", *ranking(results), ""]
-    for name in sets:
+    ranked = results[results["dataset"].isin(done)]
+    if done:
+        lines += [f"### Ranking by log-likelihood on {', '.join(done)}", "", *ranking(ranked), ""]
+    for name in begun:
         part = results[results["dataset"] == name]
         folds = part["fold"].nunique()
         lines += [f"### {name}, {folds} outer folds", "", *scores(part), ""]
         found = intervals(part)
         if found:
             lines += ["Intervals for 90 %, best interval score first:", "", *found]
-    lines += ["### Outer folds that are missing", "", *missing(results), "", hours(results), ""]
+    lines += ["### Outer folds that are missing", "", *missing(every), "", hours(every), ""]
     return "\n".join(lines)
 
 

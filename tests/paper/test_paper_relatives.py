@@ -13,12 +13,14 @@ from scipy import stats
 sys.path.insert(0, str(Path(__file__).parents[2] / "paper"))
 
 import relatives
+import relatives_own
 import relatives_sine
 import relatives_tables
 import relatives_toys
 from measure import judged
+from sklearn.model_selection import KFold
 
-from mvenet import datasets
+from mvenet import MVERegressorCV, datasets
 from mvenet.datasets import Dataset
 
 
@@ -105,6 +107,39 @@ def test_a_run_goes_on_and_writes_a_row_for_each_fold(tmp_path, monkeypatch, cap
     with pytest.raises(SystemExit):
         relatives.main()
     assert "unknown data set 'iris'" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_variance_network_has_rows_of_its_own(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = 5 + X[:, 0] + (0.1 + 0.5 * (X[:, 1] > 0)) * rng.normal(size=60)
+    monkeypatch.setattr(relatives_own, "USUAL", relatives_own.USUAL | {"epochs": 30})
+    model = relatives_own.OwnData([0.1, 1.0], [0.1, 1.0], KFold(3), seed=4).fit(X, y)
+    usual = {**relatives_own.USUAL, "cv": KFold(3), "random_state": 4}
+    plain = MVERegressorCV([0.1, 1.0], [0.0], hidden_var=None, **usual).fit(X, y)
+    assert model.penalties[0] == plain.best_reg_mean_
+    left = y - plain.oof_mean_  # each row by networks that have not seen it
+    settings = {**usual, "hidden_mean": None, "strategy": "no-warmup"}
+    expected = MVERegressorCV([0.0], [0.1, 1.0], **settings).fit(X, left)
+    bias, std = expected.predict(X, return_std=True)
+    dist = model.predict_dist(X)
+    np.testing.assert_allclose(dist.std, std)
+    np.testing.assert_allclose(dist.mean, plain.predict(X) + bias)
+    small = Dataset(X, y, ("a", "b"), "y", "yacht")
+    monkeypatch.setattr(datasets, "load", lambda _: small)
+    monkeypatch.setattr(relatives_own, "n_folds", lambda _: 2)
+    monkeypatch.setattr(relatives_own, "GRID", (0.1,))
+    monkeypatch.setattr(sys, "argv", ["relatives_own.py", "yacht", "--results", str(tmp_path)])
+    relatives_own.main()
+    rows = pd.read_csv(tmp_path / "yacht_own.csv")
+    assert list(rows["regularization"]) == ["equal"] * 2 + ["separate"] * 2
+    assert np.isfinite(rows[["loglik", "crps", "rmse", "coverage"]]).all(axis=None)
+    monkeypatch.setattr(relatives_own, "trained", None)  # what is there is not trained again
+    relatives_own.main()
+    monkeypatch.setattr(sys, "argv", ["relatives_own.py", "iris"])
+    with pytest.raises(SystemExit):
+        relatives_own.main()
 
 
 def test_tables_say_whose_penalties_pytorchs_methods_have(tmp_path):
