@@ -171,27 +171,37 @@ def claims(results: pd.DataFrame) -> list[str]:
 def overview(results: pd.DataFrame) -> list[str]:
     """Of each arm, how much better its likelihood is on each set than that of the advice.
 
-    The mean is that of the sets that all of the engine's methods are trained on.
+    The means are those of the sets that all of the engine's methods are trained on: of the
+    likelihood, of CRPS and RMSE in per cent of the advice's, and of the coverage.
     """
-    sets = [name for name in DATASETS if name in set(results["dataset"])]
-    gains, marks = {}, {}
-    for name in sets:
-        wide = pivot(results[results["dataset"] == name], "loglik")
+    gains, marks, others = {}, {}, {}
+    for name in (name for name in DATASETS if name in set(results["dataset"])):
+        part = results[results["dataset"] == name]
+        wide = pivot(part, "loglik")
         if ADVICE not in wide:
             continue
-        gains[name] = (wide.sub(wide[ADVICE], axis="index")).mean()
+        gains[name] = wide.sub(wide[ADVICE], axis="index").mean()
         p = p_values(wide)
         marks[name] = {
             arm: (" ▲" if gains[name][arm] > 0 else " ▼") for arm in p.index if p[arm] < LEVEL
         }
+        for metric in ("crps", "rmse", "coverage"):
+            values = pivot(part, metric).mean()
+            usual = values[ADVICE] if metric != "coverage" else 1.0
+            others[name, metric] = 100 * (values / usual - (metric != "coverage"))
     table = pd.DataFrame(gains)
     whole = [name for name in finished(results) if name in gains] or list(gains)
     means = table[whole].dropna().mean(axis="columns")
+    beside = {
+        metric: pd.DataFrame({name: others[name, metric] for name in whole}).mean(axis="columns")
+        for metric in ("crps", "rmse", "coverage")
+    }
     order = means.sort_values(ascending=False, kind="stable").index
     arms = [*order, *(arm for arm in table.index if arm not in set(order))]
     lines = [
-        f"| method | strategy | penalties | {' | '.join(gains)} | mean |",
-        f"| {' | '.join(['---'] * (4 + len(gains)))} |",
+        f"| method | strategy | penalties | {' | '.join(gains)} "
+        "| mean | CRPS, % | RMSE, % | within 90 % |",
+        f"| {' | '.join(['---'] * (7 + len(gains)))} |",
     ]
     for arm in arms:
         row = table.loc[[arm]].iloc[0]
@@ -199,8 +209,11 @@ def overview(results: pd.DataFrame) -> list[str]:
             "" if np.isnan(row[name]) else f"{row[name]:+.2f}{marks[name].get(arm, '')}"
             for name in gains
         ]
-        mean = f"{means[arm]:+.2f}" if arm in means else ""
-        lines.append(f"| {' | '.join([*arm, *cells, mean])} |")
+        last = ["", "", "", ""]
+        if arm in means:
+            crps, rmse, covered = (beside[m][arm] for m in ("crps", "rmse", "coverage"))
+            last = [f"{means[arm]:+.2f}", f"{crps:+.0f}", f"{rmse:+.0f}", f"{covered:.0f}%"]
+        lines.append(f"| {' | '.join([*arm, *cells, *last])} |")
     return lines
 
 

@@ -191,10 +191,12 @@ def test_the_overview_has_differences_and_means_of_what_is_complete():
     one = pd.concat([folds(relatives_tables.ADVICE, [0.0, 1.0]), folds(arm, [0.5, 1.7])])
     two = folds(relatives_tables.ADVICE, [0.0, 1.0]).assign(dataset="boston")
     found = relatives_tables.overview(pd.concat([one, two]))
-    assert found[0].endswith("| yacht | boston | mean |")
-    assert found[2].startswith("| nll | warmup | separate | +0.00 | +0.00 | +0.00 |")
+    assert found[0].endswith("| yacht | boston | mean | CRPS, % | RMSE, % | within 90 % |")
+    assert found[2] == "| nll | warmup | separate | +0.00 | +0.00 | +0.00 | +0 | +0 | 90% |"
     assert found[3].startswith("| crps | warmup | equal | +0.60")
-    assert found[3].endswith(" |  |  |")
+    assert found[3].endswith(" |  |  |  |  |  |")
+    alone = relatives_tables.overview(one)
+    assert alone[2].endswith(" | +0.60 | +120 | +120 | 90% |")  # scores of -1.1 beside -0.5
 
 
 def test_hours_count_a_group_once():
