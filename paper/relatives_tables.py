@@ -72,6 +72,8 @@ CLAIMS: tuple[tuple[str, str, str, Arm, Arm], ...] = (
      nll("no-warmup", "equal")),
     ("Student's t: a better likelihood", "Takahashi", WIDTHS, ("student-t", "no-warmup", "equal"),
      nll("no-warmup", "equal")),
+    ("The same with a warm-up, separate penalties", "Takahashi", WIDTHS,
+     ("student-t", "warmup", "separate"), ADVICE),
     ("Its tails learned by row", "Takahashi", WIDTHS,
      ("student-t-learned", "warmup", "separate, of student-t"),
      ("student-t", "warmup", "separate")),
@@ -342,8 +344,13 @@ def missing(results: pd.DataFrame) -> list[str]:
             have |= {method if same else f"{method} ({kind})": n for kind, n in counts.items()}
         left = [f"{group} {wanted(name) - n}" for group, n in have.items() if n < wanted(name)]
         if left:
-            every = not any(have.values())
-            told.append(f"- {name}: {'all of it' if every else ', '.join(left)}")
+            complete = [group for group, n in have.items() if n >= wanted(name)]
+            if not any(have.values()):
+                left = ["all of it"]
+            elif len(complete) < 3 and len(left) + len(complete) == len(have):
+                begun = [f"{group} {n}" for group, n in have.items() if n]
+                left = [f"all of it but {', '.join(begun)}"]
+            told.append(f"- {name}: {', '.join(left)}")
     return told or ["- nothing"]
 
 

@@ -162,9 +162,15 @@ def test_tables_say_whose_penalties_pytorchs_methods_have(tmp_path):
         "| nll",
     ]
     assert relatives_tables.intervals(engine) == []
-    told = "\n".join(relatives_tables.missing(found))
-    assert "skafte 10" in told and "shared-trunk 7" in told
-    assert "quality-driven (separate) 7, quality-driven (none) 10" in told
+    told = relatives_tables.missing(found)
+    assert told[0] == "- yacht: all of it but shared-trunk 3, quality-driven (separate) 3"
+    assert told[1] == "- boston: all of it" and relatives_tables.finished(found) == []
+    arms = {name for make in relatives.GROUPS.values() for name in make(300)}
+    engine = [folds(tuple(arm.split(", ")[:3]), [0.0] * 10) for arm in arms]
+    most = pd.concat([*engine, trunk.assign(regularization="equal, of nll")])
+    assert relatives_tables.finished(most) == ["yacht"]
+    told = relatives_tables.missing(most)[0]
+    assert told.startswith("- yacht: own-data 10, shared-trunk 7, student-t-learned 10, skafte 10")
 
 
 def test_claims_are_tested_together_and_in_units_that_can_be_read(monkeypatch):
