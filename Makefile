@@ -111,9 +111,10 @@ paper-explain: $(STAMP)
 
 # Every other way to train a mean-variance network, on the same folds: hours, stopped and gone on with like the tables.
 paper-relatives: $(STAMP)
-	$(BIN)/python paper/relatives_sine.py
-	if test -x .venv-torch/bin/python; then .venv-torch/bin/python paper/relatives_toys.py; else $(BIN)/python paper/relatives_toys.py; fi
+	for script in sine toys; do if test -x .venv-torch/bin/python; then .venv-torch/bin/python paper/relatives_$$script.py; \
+	else $(BIN)/python paper/relatives_$$script.py; fi || exit 1; done
 	$(BIN)/python paper/relatives.py $(DATASETS)
+	$(BIN)/python paper/relatives_own.py $(DATASETS)
 	@if test -x .venv-torch/bin/python; then .venv-torch/bin/python paper/relatives_torch.py $(DATASETS); \
 	else echo "The relatives in PyTorch are left out, as there is no .venv-torch: make test-torch makes it."; fi
 	$(BIN)/python paper/relatives_tables.py --write

@@ -1,12 +1,13 @@
 """Train the relatives that exist in PyTorch only on the paper's folds.
 
     .venv-torch/bin/python paper/relatives_torch.py yacht boston
-    .venv-torch/bin/python paper/relatives_torch.py yacht --methods skafte
+    .venv-torch/bin/python paper/relatives_torch.py yacht --methods skafte --penalties none
 
 A nested search of these would take days. They take part with the penalties that the nearest method
 of the engine chose in the same fold (the column ``variant`` says which), read from what
 relatives.py has written; all else is as there: the splits, the network of 40 and 20 units, its
-start, the steps of the default recipe, the scores.
+start, the steps of the default recipe, the scores. Two of them whose loss is unlike that of the
+nearest method take part without penalties, too, so that a handicap can be seen.
 
 Quality-driven intervals have no density, and thus neither a likelihood nor a CRPS: they are judged
 by coverage, width and interval score, as are the others here and the paper's advice, which the
@@ -54,33 +55,50 @@ UNITS = recipes.DEFAULT["hidden_mean"]
 SHARED = {name: recipes.DEFAULT[name] for name in ("batch_size", "learning_rate", "schedule")}
 KEY = ["method", "strategy", "regularization", "fold"]
 DENSITY = ("loglik", "rmse", "crps")
+NONE = "none"  # no penalties
 
 
-def perceptron(*sizes: int) -> nn.Sequential:
-    """Layers with ELU between them, started as the engine's are."""
+def perceptron(*sizes: int, activation: type[nn.Module] = nn.ELU) -> nn.Sequential:
+    """Layers with an activation between them, started as the engine's are."""
     layers: list[nn.Module] = []
     for n_in, n_out in pairwise(sizes):
         layer = nn.Linear(n_in, n_out)
         nn.init.xavier_uniform_(layer.weight)
         nn.init.zeros_(layer.bias)
-        layers += [layer, nn.ELU()]
+        layers += [layer, activation()]
     return nn.Sequential(*layers[:-1])
 
 
-def separate(columns: int, **settings: Any) -> MeanVarianceNet:
+class Constant(nn.Module):
+    """The same number for every row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """One number a row."""
+        return self.bias.expand(len(x))
+
+
+def separate(columns: int, activation: type[nn.Module] = nn.ELU) -> MeanVarianceNet:
     """Two networks of the paper's size."""
-    return MeanVarianceNet(*(perceptron(columns, *UNITS, 1) for _ in range(2)), **settings)
+    sizes = columns, *UNITS, 1
+    return MeanVarianceNet(*(perceptron(*sizes, activation=activation) for _ in range(2)))
 
 
-def with_tails(columns: int) -> MeanVarianceNet:
+def with_tails(columns: int, activation: type[nn.Module] = nn.ELU) -> MeanVarianceNet:
     """A third one, for the degrees of freedom."""
-    return separate(columns, tails=perceptron(columns, *UNITS, 1))
+    sizes = columns, *UNITS, 1
+    mean, variance, tails = (perceptron(*sizes, activation=activation) for _ in range(3))
+    return MeanVarianceNet(mean, variance, tails=tails)
 
 
-def trunk(columns: int) -> MeanVarianceNet:
+def trunk(columns: int, activation: type[nn.Module] = nn.ELU) -> MeanVarianceNet:
     """The paper's figure 2: all hidden layers are shared."""
     heads = (perceptron(UNITS[-1], 1) for _ in range(2))
-    return MeanVarianceNet(*heads, nn.Sequential(perceptron(columns, *UNITS), nn.ELU()))
+    hidden = perceptron(columns, *UNITS, activation=activation)
+    return MeanVarianceNet(*heads, nn.Sequential(hidden, activation()))
 
 
 @dataclass(frozen=True)
@@ -132,6 +150,10 @@ ARMS = (
     Arm("skafte", "alternating", "separate", "student-t", skafte),
     Arm("quality-driven", "warmup", "separate", "nll", quality_driven),
     Arm("student-t-learned", "warmup", "equal", "student-t", learned_tails),
+    Arm("skafte", "alternating", "equal", "student-t", skafte),
+    Arm("quality-driven", "warmup", "equal", "nll", quality_driven),
+    Arm("skafte", "alternating", NONE, "", skafte),
+    Arm("quality-driven", "warmup", NONE, "", quality_driven),
 )
 
 
@@ -153,6 +175,8 @@ def scores(model: Any, X: np.ndarray, y: np.ndarray, arm: Arm) -> dict[str, floa
 
 def penalties(chosen: pd.DataFrame, arm: Arm, fold: int) -> dict[str, float] | None:
     """What the nearest arm of the engine chose in a fold, if it is trained."""
+    if arm.regularization == NONE:
+        return {"reg_mean": 0.0, "reg_var": 0.0}
     same = (chosen["method"] == arm.nearest) & (chosen["fold"] == fold)
     same &= (chosen["strategy"] == "warmup") & (chosen["regularization"] == arm.regularization)
     rows = chosen[same]
@@ -175,14 +199,16 @@ def trained(
     return found | given | {"seconds": round(time.process_time() - started, 1)}
 
 
-def run(name: str, methods: list[str], results: Path) -> None:
+def run(name: str, methods: list[str], penalised: list[str], results: Path) -> None:
     """Train what is not there yet, fold by fold, and write it."""
     chosen = pd.read_csv(results / f"{name}.csv")
     path, data = results / f"{name}_torch.csv", datasets.load(name)
     rows = pd.read_csv(path).to_dict("records") if path.exists() else []
     done = {tuple(row[key] for key in KEY) for row in rows}
     splits = list(KFold(n_folds(name), shuffle=True, random_state=1).split(data.X))
-    for arm in (arm for arm in ARMS if arm.method in methods):
+    for arm in ARMS:
+        if arm.method not in methods or arm.regularization not in penalised:
+            continue
         for fold, split in enumerate(splits[: OUTER_FOLDS.get(name)]):
             if (*arm.key, fold) in done:
                 continue
@@ -212,6 +238,8 @@ def main() -> None:
     parser.add_argument("datasets", nargs="*", help=f"of {', '.join(DATASETS)}; all if none")
     methods = list(dict.fromkeys(arm.method for arm in ARMS))
     parser.add_argument("--methods", nargs="+", choices=methods, default=methods)
+    penalised = ["separate", "equal", NONE]
+    parser.add_argument("--penalties", nargs="+", choices=penalised, default=penalised)
     parser.add_argument("--results", type=Path, default=HERE / "results" / "relatives")
     given = parser.parse_args()
     unknown = sorted(set(given.datasets) - set(DATASETS))
@@ -223,7 +251,7 @@ def main() -> None:
             print(f"{name}: paper/relatives.py has trained nothing there yet")
             continue
         try:
-            run(name, given.methods, given.results)
+            run(name, given.methods, given.penalties, given.results)
         except (OSError, ValueError) as error:
             sys.exit(f"{name}: {error}")
 

@@ -3,15 +3,16 @@
     python paper/relatives_toys.py [--quick] [--output FOLDER] [--jobs N]
 
 Writes a picture of small multiples for each and a CSV with a row for each method and start. With
-PyTorch (.venv-torch/bin/python) the methods that exist there only take part in the first; then it
-takes some ten minutes of one core, otherwise one.
+PyTorch (.venv-torch/bin/python) the methods that exist there only take part; then it takes some ten
+minutes of one core, otherwise one. A trunk that is shared has no part in the two Gaussians, whose
+mean is the same everywhere and thus has no hidden units to share.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import style
 from figures import FOLDER, QUICK, Plan, minima_of, profile
 from matplotlib.axes import Axes
 from measure import Fit, Truth, group, judged, rmse, table, train, typical
-from relatives_sine import RESULTS, methods
+from relatives_sine import HAS_TORCH, RESULTS, methods
 
 from mvenet import datasets, recipes
 from mvenet._training.fleet import DivergedError
@@ -29,7 +30,6 @@ from mvenet._training.fleet import DivergedError
 EPOCHS = 120  # of each stage, 32 steps each
 MIDDLE = np.linspace(-1, 1, 401)
 GREW = Truth(MIDDLE, MIDDLE**2, 0.1 + 0.2 * MIDDLE**2)
-HAS_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "skorch"))
 
 
 def quadratic_learned(fits: Sequence[Fit]) -> int:
@@ -65,15 +65,53 @@ def in_pytorch(
     }
     given = {"reg_mean": 0.0, "reg_var": 0.0, "epochs": epochs, "warmup_epochs": epochs}
     return [
-        _fit(name, make(1, **given, random_state=seed), seed, draw(seed))
+        _fit(name, make(1, **given, random_state=seed), seed, draw(seed), GREW)
         for name, make in makers.items()
         for seed in seeds
     ]
 
 
-def _fit(name: str, model: Any, seed: int, sample: datasets.Sample) -> Fit:
+def one_mean_in_pytorch(
+    draw: Callable[[int], datasets.Sample], truth: Truth, epochs: int, seeds: Sequence[int]
+) -> list[Fit]:
+    """The same with a mean that is the same for all rows, and ten hidden units for the rest."""
+    from relatives_torch import SHARED, Constant, perceptron
+
+    from mvenet.torch import (
+        FarVarianceNet,
+        MeanVarianceNet,
+        QualityDrivenRegressor,
+        TorchMVERegressor,
+    )
+
+    def with_tails() -> Any:
+        return MeanVarianceNet(Constant(), perceptron(1, 10, 1), tails=perceptron(1, 10, 1))
+
+    def reliable() -> Any:
+        parts = Constant(), perceptron(1, 10, 1), [[-1.0], [1.0]]
+        return FarVarianceNet(*parts, tails=perceptron(1, 10, 1))
+
+    def ends() -> Any:
+        return MeanVarianceNet(Constant(), perceptron(1, 10, 1))
+
+    given = {"reg_mean": 0.0, "reg_var": 0.0, "epochs": epochs, "warmup_epochs": epochs}
+    tails = {"objective": "student-t", "df": "learned", **SHARED, **given}
+    turns = {"strategy": "alternating", "neighbours": 32}
+    makers = {
+        "student-t, df learned, warm-up": partial(TorchMVERegressor, with_tails, **tails),
+        "Skafte et al.": partial(TorchMVERegressor, reliable, **tails, **turns),
+        "quality-driven": partial(QualityDrivenRegressor, ends, **given),
+    }
+    return [
+        _fit(name, make(random_state=seed), seed, draw(seed), truth)
+        for name, make in makers.items()
+        for seed in seeds
+    ]
+
+
+def _fit(name: str, model: Any, seed: int, sample: datasets.Sample, truth: Truth) -> Fit:
     centre, scale = sample.X.mean(), sample.X.std()  # the engine does this by itself
-    x = (GREW.x[:, None] - centre) / scale
+    x = (truth.x[:, None] - centre) / scale
     try:
         model.fit((sample.X - centre) / scale, sample.y)
         if hasattr(model, "predict_dist"):
@@ -83,7 +121,7 @@ def _fit(name: str, model: Any, seed: int, sample: datasets.Sample) -> Fit:
             mean, std = (low + high) / 2, (high - low) / 3.2897
     except DivergedError:
         mean, std = np.full((2, len(x)), np.inf)
-    return judged(name, seed, 0.0, 0.0, mean, std, GREW)
+    return judged(name, seed, 0.0, 0.0, mean, std, truth)
 
 
 def two_gaussians(plan: Plan, epochs: int, jobs: int) -> dict[str, list[Fit]]:
@@ -95,7 +133,10 @@ def two_gaussians(plan: Plan, epochs: int, jobs: int) -> dict[str, list[Fit]]:
     truth = Truth(np.array([0.0, 1.0]), np.array([2.0, 5.0]), np.array([0.5, 0.1]))
     usual = {**recipes.DEFAULT, "epochs": epochs, "warmup_epochs": epochs}
     usual |= {"hidden_mean": None, "hidden_var": (10,)}
-    return group(train(sample, truth, methods(usual), plan.seeds, jobs))
+    fits = train(sample, truth, methods(usual), plan.seeds, jobs)
+    if HAS_TORCH:
+        fits += one_mean_in_pytorch(sample, truth, epochs, plan.seeds)
+    return group(fits)
 
 
 def deeper(seed: int) -> float:
@@ -146,8 +187,7 @@ def picture(
     columns = 4
     rows = -(-len(groups) // columns)
     figure, axes = style.panels(rows, columns, (12.0, 1.6 * rows + 0.5), sharex=True, sharey=True)
-    for panel in axes.flat[len(groups) :]:
-        panel.set_visible(False)
+    style.hide_rest(axes, len(groups))
     for panel, (name, fits) in zip(axes.flat, groups.items(), strict=False):
         draw(panel, fits)
         style.title(panel, f"{name}: {count(fits)} of {len(fits)}")

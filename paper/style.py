@@ -33,6 +33,15 @@ def title(panel: Axes, text: str) -> None:
     panel.set_title(text, loc="left", fontsize=9.5)
 
 
+def hide_rest(axes: np.ndarray, n: int) -> None:
+    """Hide all panels but the first n, and let the lowest of each column have the x-axis."""
+    columns = axes.shape[1]
+    for panel in axes.flat[n:]:
+        panel.set_visible(False)
+    for panel in axes.flat[max(0, n - columns) : n]:
+        panel.tick_params(labelbottom=True)
+
+
 def legend_outside(figure: Figure, panel: Axes, side: str = "upper", columns: int = 4) -> None:
     """The legend of one panel for the whole figure, outside it, where it hides nothing."""
     handles, labels = panel.get_legend_handles_labels()

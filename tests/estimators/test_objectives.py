@@ -145,3 +145,20 @@ def test_a_warmup_may_end_when_it_has_converged():
     gains = losses[1:] / losses[:-1]
     assert (gains[:-1] <= 0.99).all() and gains[-1] > 0.99
     assert np.count_nonzero(fitted(warmup_epochs="converged").history_["stage"] == "warmup") == 20
+
+
+# --- what is elsewhere ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", [MVERegressor, MVERegressorCV])
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"objective": "quality-driven"}, r"no density.*mvenet\.torch\.QualityDrivenRegressor"),
+        ({"objective": "skafte"}, r"mvenet\.torch\.SkafteRegressor"),
+        ({"objective": "student-t", "df": "learned"}, r"third.*mvenet\.torch\.TorchMVERegressor"),
+    ],
+)
+def test_what_only_pytorch_has_is_refused_with_its_place(estimator, settings, message):
+    with pytest.raises(ValueError, match=message):
+        estimator(**settings).fit(X, Y)

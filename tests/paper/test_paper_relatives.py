@@ -13,11 +13,14 @@ from scipy import stats
 sys.path.insert(0, str(Path(__file__).parents[2] / "paper"))
 
 import relatives
+import relatives_own
+import relatives_sine
 import relatives_tables
 import relatives_toys
 from measure import judged
+from sklearn.model_selection import KFold
 
-from mvenet import datasets
+from mvenet import MVERegressorCV, datasets
 from mvenet.datasets import Dataset
 
 
@@ -106,6 +109,39 @@ def test_a_run_goes_on_and_writes_a_row_for_each_fold(tmp_path, monkeypatch, cap
     assert "unknown data set 'iris'" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_variance_network_has_rows_of_its_own(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = 5 + X[:, 0] + (0.1 + 0.5 * (X[:, 1] > 0)) * rng.normal(size=60)
+    monkeypatch.setattr(relatives_own, "USUAL", relatives_own.USUAL | {"epochs": 30})
+    model = relatives_own.OwnData([0.1, 1.0], [0.1, 1.0], KFold(3), seed=4).fit(X, y)
+    usual = {**relatives_own.USUAL, "cv": KFold(3), "random_state": 4}
+    plain = MVERegressorCV([0.1, 1.0], [0.0], hidden_var=None, **usual).fit(X, y)
+    assert model.penalties[0] == plain.best_reg_mean_
+    left = y - plain.oof_mean_  # each row by networks that have not seen it
+    settings = {**usual, "hidden_mean": None, "strategy": "no-warmup"}
+    expected = MVERegressorCV([0.0], [0.1, 1.0], **settings).fit(X, left)
+    bias, std = expected.predict(X, return_std=True)
+    dist = model.predict_dist(X)
+    np.testing.assert_allclose(dist.std, std)
+    np.testing.assert_allclose(dist.mean, plain.predict(X) + bias)
+    small = Dataset(X, y, ("a", "b"), "y", "yacht")
+    monkeypatch.setattr(datasets, "load", lambda _: small)
+    monkeypatch.setattr(relatives_own, "n_folds", lambda _: 2)
+    monkeypatch.setattr(relatives_own, "GRID", (0.1,))
+    monkeypatch.setattr(sys, "argv", ["relatives_own.py", "yacht", "--results", str(tmp_path)])
+    relatives_own.main()
+    rows = pd.read_csv(tmp_path / "yacht_own.csv")
+    assert list(rows["regularization"]) == ["equal"] * 2 + ["separate"] * 2
+    assert np.isfinite(rows[["loglik", "crps", "rmse", "coverage"]]).all(axis=None)
+    monkeypatch.setattr(relatives_own, "trained", None)  # what is there is not trained again
+    relatives_own.main()
+    monkeypatch.setattr(sys, "argv", ["relatives_own.py", "iris"])
+    with pytest.raises(SystemExit):
+        relatives_own.main()
+
+
 def test_tables_say_whose_penalties_pytorchs_methods_have(tmp_path):
     engine = folds(relatives_tables.ADVICE, [0.0, 0.5, 1.0])
     trunk = folds(("shared-trunk", "warmup", "equal"), [1.0, 1.6, 2.1], variant="nll")
@@ -126,7 +162,75 @@ def test_tables_say_whose_penalties_pytorchs_methods_have(tmp_path):
         "| nll",
     ]
     assert relatives_tables.intervals(engine) == []
-    assert "skafte 10" in "\n".join(relatives_tables.missing(found))
+    told = relatives_tables.missing(found)
+    assert told[0] == "- yacht: all of it but shared-trunk 3, quality-driven (separate) 3"
+    assert told[1] == "- boston: all of it" and relatives_tables.finished(found) == []
+    arms = {name for make in relatives.GROUPS.values() for name in make(300)}
+    engine = [folds(tuple(arm.split(", ")[:3]), [0.0] * 10) for arm in arms]
+    most = pd.concat([*engine, trunk.assign(regularization="equal, of nll")])
+    assert relatives_tables.finished(most) == ["yacht"]
+    told = relatives_tables.missing(most)[0]
+    assert told.startswith("- yacht: own-data 10, shared-trunk 7, student-t-learned 10, skafte 10")
+
+
+def test_claims_are_tested_together_and_in_units_that_can_be_read(monkeypatch):
+    rng = np.random.default_rng(1)
+    base = rng.normal(size=10) - 5
+    plain, better = ("nll", "no-warmup", "equal"), ("beta-nll", "no-warmup", "equal")
+    noise = 0.01 * rng.normal(size=10)
+    rows = pd.concat([folds(plain, base), folds(better, 0.5 * base + noise)])
+    found = relatives_tables.claims(rows)
+    lines = {line.split(" | ")[0][2:]: line for line in found[2:]}
+    assert len(lines) == len(relatives_tables.CLAIMS)
+    assert lines["β-NLL: a better mean"].endswith("| RMSE, % | +50 ▲ |")
+    gain = np.mean(0.5 * base + noise - base)
+    assert lines["β-NLL: a likelihood no worse"].endswith(f"| log-likelihood | {gain:+.2f} ▲ |")
+    assert lines["Five networks"].endswith("| log-likelihood |  |")
+    # as many comparisons as there are: what is alone significant may not be among many
+    p = [stats.ttest_rel(0.5 * base + noise, base).pvalue] * 2
+    monkeypatch.setattr(relatives_tables, "LEVEL", relatives_tables.holm(p)[0] * 0.99)
+    assert "▲" not in "\n".join(relatives_tables.claims(rows))
+
+
+def test_the_overview_has_differences_and_means_of_what_is_complete():
+    arm = ("crps", "warmup", "equal")
+    one = pd.concat([folds(relatives_tables.ADVICE, [0.0, 1.0]), folds(arm, [0.5, 1.7])])
+    two = folds(relatives_tables.ADVICE, [0.0, 1.0]).assign(dataset="boston")
+    found = relatives_tables.overview(pd.concat([one, two]))
+    assert found[0].endswith("| yacht | boston | mean | CRPS, % | RMSE, % | within 90 % |")
+    assert found[2] == "| nll | warmup | separate | +0.00 | +0.00 | +0.00 | +0 | +0 | 90% |"
+    assert found[3].startswith("| crps | warmup | equal | +0.60")
+    assert found[3].endswith(" |  |  |  |  |  |")
+    alone = relatives_tables.overview(one)
+    assert alone[2].endswith(" | +0.60 | +120 | +120 | 90% |")  # scores of -1.1 beside -0.5
+
+
+def test_hours_count_a_group_once():
+    rows = pd.concat(
+        [folds(relatives_tables.ADVICE, [0.0, 1.0]), folds(("ensemble", "a", "b"), [1.0, 2.0])]
+    )
+    rows["seconds"] = rows["fold"].map({0: 1800.0, 1: 3600.0})
+    torch = folds(("skafte", "a", "b"), [0.0]).assign(seconds=7200.0)
+    told = relatives_tables.hours(pd.concat([rows, torch]))
+    assert "1.5 hours by the clock" in told and "2.0 hours of one core" in told
+
+
+def test_curves_are_kept_and_not_trained_again(tmp_path, monkeypatch, capsys):
+    plan = relatives_sine.Plan(seeds=range(2), sine_epochs=8, n_rows=20)
+    x = np.linspace(0, 10, 5)
+    truth = relatives_sine.Truth(x, np.sin(x), np.ones(5))
+    monkeypatch.setattr(relatives_sine, "HAS_TORCH", False)
+    first = relatives_sine.all_methods(plan, truth, tmp_path, 1)
+    assert "quality-driven, short: left out" in capsys.readouterr().out
+    monkeypatch.setattr(relatives_sine, "train", None)  # would fail
+    again = relatives_sine.all_methods(plan, truth, tmp_path, 1)
+    assert list(first) == list(again) and len(first) >= 16
+    for name, fits in first.items():
+        for fit, same in zip(fits, again[name], strict=True):
+            np.testing.assert_array_equal(fit.mean, same.mean)
+    np.savez(tmp_path / "quality-driven, short, 8.npz", curves=np.ones((2, 2, 5)))
+    more = relatives_sine.all_methods(plan, truth, tmp_path, 1)
+    assert len(more["quality-driven, short"]) == 2
 
 
 def test_which_starts_of_the_toys_succeed():

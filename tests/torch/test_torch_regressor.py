@@ -114,6 +114,25 @@ def test_natural_parameters_need_a_network_that_has_them():
         TorchMVERegressor(net, objective="natural", strategy="no-warmup", **QUICK).fit(X, Y)
 
 
+class Constant(nn.Module):
+    """Returns a view of its parameter, which keeps the parameter's gradient."""
+
+    def __init__(self):
+        super().__init__()
+        self.value = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x):
+        return self.value.expand(len(x))
+
+
+def test_a_mean_that_is_the_same_everywhere():
+    settings = QUICK | {"epochs": 150, "warmup_epochs": 150, "learning_rate": 0.05}
+    model = TorchMVERegressor(lambda: MeanVarianceNet(Constant(), mlp()), **settings)
+    mean, std = model.fit(X, X[:, 1] + 7).predict(X, return_std=True)
+    assert np.ptp(mean) < 1e-9 and mean[0] == pytest.approx(7, abs=0.5)
+    assert np.isfinite(std).all()
+
+
 def test_history_is_the_likelihood_in_units_of_y():
     model = TorchMVERegressor(net, **QUICK | {"learning_rate": 1e-9}).fit(X, 10 * Y)
     nll = metrics.nll(10 * Y, model.predict_dist(X))

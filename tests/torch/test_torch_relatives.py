@@ -51,6 +51,8 @@ def run(folder, monkeypatch, *more):
 
 
 def test_every_arm_takes_the_penalties_of_its_nearest_and_goes_on(folder, monkeypatch, capsys):
+    assert len(run(folder, monkeypatch, "--methods", "skafte", "--penalties", "none")) == 2
+    (folder / "yacht_torch.csv").unlink()
     rows = run(folder, monkeypatch, "--methods", "shared-trunk")
     assert list(rows["reg_mean"]) == list(rows["reg_var"]) == pytest.approx([0.1, 0.2])
     trained = []
@@ -59,10 +61,12 @@ def test_every_arm_takes_the_penalties_of_its_nearest_and_goes_on(folder, monkey
     )
     rows = run(folder, monkeypatch)
     assert "student-t, warmup, separate is not trained in fold 1" in capsys.readouterr().out
-    assert len(rows) == 12 - 2 and "shared-trunk" not in trained
+    assert len(rows) == 20 - 2 and "shared-trunk" not in trained
     tails = rows[(rows["method"] == "skafte")].iloc[0]
     assert (tails["reg_mean"], tails["reg_var"]) == pytest.approx((0.1, 0.2))
     assert tails["variant"] == "student-t"
+    none = rows[rows["regularization"] == "none"]
+    assert len(none) == 4 and (none[["reg_mean", "reg_var"]] == 0).all(axis=None)
     with_density = rows[rows["method"].isin(["shared-trunk", "student-t-learned", "skafte"])]
     assert np.isfinite(with_density[["loglik", "crps", "rmse", "interval_score"]]).all(axis=None)
     without = rows[rows["method"] == "quality-driven"]
@@ -70,6 +74,14 @@ def test_every_arm_takes_the_penalties_of_its_nearest_and_goes_on(folder, monkey
     assert np.isfinite(without[["coverage", "width", "interval_score"]]).all(axis=None)
     trained.clear()
     assert run(folder, monkeypatch).equals(rows) and not trained
+
+
+def test_the_tables_know_every_arm():
+    import relatives_tables
+
+    arms = {(arm.method, arm.regularization) for arm in relatives_torch.ARMS if arm.method != "nll"}
+    known = {(method, kind) for method, kinds in relatives_tables.TORCH.items() for kind in kinds}
+    assert arms == known
 
 
 def watched(seen, trained, arm, *others):

@@ -97,6 +97,17 @@ class CommonSettings:
     verbose: int = setting("verbose", default=0)
 
 
+# What only PyTorch has, by the parameter that it may be looked for in.
+ELSEWHERE = {
+    ("objective", "quality-driven"): "quality-driven intervals have two ends and no density, so "
+    "that they are no objective: use mvenet.torch.QualityDrivenRegressor",
+    ("objective", "skafte"): "it is a way to train and no objective: use "
+    "mvenet.torch.SkafteRegressor",
+    ("df", "learned"): "degrees of freedom that differ by row need a third network: use "
+    "mvenet.torch.TorchMVERegressor, or a number",
+}
+
+
 @with_settings
 class NetworkSettings(CommonSettings):
     """How networks are built and trained, and what follows from it."""
@@ -125,6 +136,12 @@ class NetworkSettings(CommonSettings):
     early_stopping: bool = setting("boolean", default=False)
     validation_fraction: float = setting(Interval(Real, 0, 1, closed="neither"), default=0.1)
     n_iter_no_change: int = setting(at_least(1), default=20)
+
+    def _validate_params(self) -> None:
+        for (name, value), reason in ELSEWHERE.items():
+            if isinstance(given := getattr(self, name), str) and given == value:
+                raise ValueError(f"{name}={value!r} is not here: {reason}.")
+        super()._validate_params()  # type: ignore[misc]  # of scikit-learn's BaseEstimator
 
     def _architecture(self) -> Architecture:
         return dataclasses.replace(

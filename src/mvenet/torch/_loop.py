@@ -177,6 +177,8 @@ def outputs(loop: Loop, rows: Rows, n_samples: int, seed: int) -> Iterator[Any]:
             with sampling(loop.module_):
                 if drawn:
                     torch.manual_seed(seed + draw)  # one network for all batches
-                mean, log_variance, *tails = (p.double() for p in loop.evaluation_step(batch))
+                made = loop.evaluation_step(batch)
+            # A parameter that a module returns as it is keeps its gradient: hence detach.
+            mean, log_variance, *tails = (part.detach().double() for part in made)
             parts.append(torch.stack([mean, (0.5 * log_variance).exp(), *tails]).cpu())
         yield torch.cat(parts, dim=1).numpy()

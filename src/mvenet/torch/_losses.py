@@ -76,6 +76,10 @@ class GaussianNLL(_RowLoss):
 class BetaNLL(GaussianNLL):
     """β-NLL: each row's likelihood times σ^2β, a weight without gradient (Seitzer et al. 2022).
 
+    ``[σ^2β] (log σ² + r²/σ²)``; what is in brackets has no gradient
+    (https://arxiv.org/abs/2203.09168). The mean's gradient is then ``-2r σ^(2β - 2)``: rows that
+    are called noisy pull harder than by the likelihood.
+
     Parameters
     ----------
     beta : float, default=0.5
@@ -95,6 +99,9 @@ class BetaNLL(GaussianNLL):
 
 class FaithfulNLL(GaussianNLL):
     """Squared errors for the mean, the likelihood for the variance alone (Stirn et al. 2023).
+
+    ``r² + log σ² + [r]²/σ²``; what is in brackets has no gradient
+    (https://arxiv.org/abs/2212.09184).
 
     With a shared trunk, use ``MeanVarianceNet(..., detach_trunk=True)`` too.
 
@@ -141,7 +148,8 @@ class CRPSLoss(_RowLoss):
 class StudentTNLL(_RowLoss):
     """Likelihood of Student's t, ``log σ² + (ν + 1) log(1 + r²/(νσ²))`` (Takahashi et al. 2018).
 
-    σ is its scale, not its standard deviation, which is ``σ √(ν/(ν - 2))``.
+    See https://arxiv.org/abs/1802.10530. σ is its scale, not its standard deviation, which is
+    ``σ √(ν/(ν - 2))``.
 
     Parameters
     ----------
@@ -256,8 +264,9 @@ class NaturalNLL(_RowLoss):
     """Gaussian likelihood of natural parameters, for a module that returns (η, log σ²).
 
     η = mean / σ² and −1/(2σ²) are the natural parameters of a normal distribution (Immer et al.
-    2023). The value is that of :class:`GaussianNLL` at ``natural_to_mean(η, log σ²)``; written in
-    η it is convex in each of the two natural parameters.
+    2023, https://arxiv.org/abs/2304.07658): ``log σ² + y²/σ² - 2ηy + η²σ²``. The value is that of
+    :class:`GaussianNLL` at ``natural_to_mean(η, log σ²)``; written in η it is convex in each of the
+    two natural parameters.
 
     Parameters
     ----------
