@@ -617,6 +617,40 @@ def test_a_contestant_without_a_common_fold_does_not_silence_the_others(tmp_path
     assert set(found) == {"mvenet", "CatBoost"} and folds == 2
 
 
+def test_a_contestant_of_one_fold_does_not_reduce_the_others_to_it(tmp_path):
+    results = made(
+        tmp_path,
+        ours=[1.0, 3.0, 5.0],
+        CatBoost=[2.0, 3.0, 4.0],
+        XGBoost=[2.0, 2.0, 2.0],
+        TabM=[9.0],
+    )
+    found, folds = league_page.means(results, "machine", league_page.CRPS, league_page.NAMES)
+    assert found == {"mvenet": 3, "CatBoost": 3, "XGBoost": 2} and folds == 3
+    assert "| TabM | 1 | 1 | 0 | 0 | 0 | 9.00 (9.00 to 9.00) |" in league_page.duels(results)
+
+
+def test_one_against_one_counts_what_is_clear_and_what_is_not(tmp_path):
+    made(
+        tmp_path, "machine", ours=[1.0, 1.0, 1.0], CatBoost=[2.0, 2.1, 1.9], NGBoost=[0.5, 0.6, 0.4]
+    )
+    results = made(tmp_path, "yacht", ours=[1.0, 2.0], CatBoost=[0.5, 2.4], NGBoost=[2.0, 2.0])
+    told = league_page.duels(results)
+    assert "| CatBoost | 2 | 5 | 0 | 1 | 1 | 1.39 (0.97 to 2.00) |" in told
+    assert "| NGBoost | 2 | 5 | 1 | 1 | 0 | 0.82 (0.50 to 1.33) |" in told
+
+
+def test_what_is_not_measured_is_said_first(tmp_path):
+    made(tmp_path, "machine", ours=[1.0, 1.0, 1.0], CatBoost=[2.0, 2.1, 1.9])
+    results = made(tmp_path, "yacht", ours=[1.0], CatBoost=[2.0], NGBoost=[2.0])
+    told = " ".join(league_page.so_far(results).split())
+    assert "measured on 2 of 25 tables**; all that is measured took 0.0 hours" in told
+    assert "On yacht there are fewer than three folds of ours." in told
+    assert "Not compared yet: autompg, boston," in told
+    assert "tables only: NGBoost (1). Mean ranks" in told and "ten CatBoost" in told
+    assert league_page.text_of_page(results).startswith("**We and at least one peer")
+
+
 @pytest.mark.parametrize(
     ("theirs", "verdict"),
     [
