@@ -640,6 +640,15 @@ def test_one_against_one_counts_what_is_clear_and_what_is_not(tmp_path):
     assert "| NGBoost | 2 | 5 | 1 | 1 | 0 | 0.82 (0.50 to 1.33) |" in told
 
 
+def test_cost_is_set_beside_ours_on_the_folds_that_both_have(tmp_path):
+    results = made(tmp_path, ours=[1.0, 1.0, 1.0], CatBoost=[2.0])
+    results.scores["CatBoost", "machine"][0]["fit_seconds"] = 6.0
+    results.scores["mvenet", "machine"][2]["fit_seconds"] = 99.0
+    assert league_page.times_ours(results, "CatBoost", "fit_seconds") == "2"
+    assert league_page.times_ours(results, "CatBoost", "width") == "–"
+    assert "| CatBoost | 1 | 10.0 | 18.0 | – | 2 |" in league_page.cost_table(results)
+
+
 def test_what_is_not_measured_is_said_first(tmp_path):
     made(tmp_path, "machine", ours=[1.0, 1.0, 1.0], CatBoost=[2.0, 2.1, 1.9])
     results = made(tmp_path, "yacht", ours=[1.0], CatBoost=[2.0], NGBoost=[2.0])
