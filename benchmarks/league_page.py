@@ -24,7 +24,8 @@ ORDER = tuple(table.name for table in TABLES if not table.name.endswith("(BDE)")
 FOLDS = {table.name: table.n_folds for table in TABLES}
 RESAMPLES = 2000
 PREDICTED_AT_ONCE = 100  # fewer rows tell the cost of a call, not of a row
-ENOUGH = 3  # folds; who has fewer must not reduce the others to these
+ENOUGH = 3  # folds; who has fewer must not reduce the others to these,
+MOST = 0.75  # if so many of the contestants have them
 Folds = dict[int, dict[str, float]]
 
 
@@ -156,12 +157,13 @@ def means(
 ) -> tuple[dict[str, float], int]:
     """Means over the folds that all have, and how many those are.
 
-    Who has fewer folds than the others is left out if more figures can be compared that way:
-    sixteen contestants on three folds rather than seventeen on one.
+    Who has fewer folds than most is left out, up to three: rather sixteen contestants on three
+    folds than seventeen on one.
     """
     found = {name: results.of(name, table, score.key) for name in names}
-    numbers = [len(of) for of in found.values()]
-    least = max(range(1, ENOUGH + 1), key=lambda k: k * sum(n >= k for n in numbers))
+    numbers = [len(of) for of in found.values() if of]
+    enough = (k for k in range(2, ENOUGH + 1) if np.mean([n >= k for n in numbers]) >= MOST)
+    least = max(enough, default=1) if numbers else 1
     found = {name: of for name, of in found.items() if len(of) >= least}
     common = set.intersection(*(set(of) for of in found.values())) if found else set()
     while found and not common:  # whoever has least makes the rest incomparable
@@ -399,12 +401,14 @@ def overall(results: Results, score: Score, name: str) -> Overall | None:
 
 
 def summary(results: Results, score: Score) -> str:
-    """One row a contestant, the best mean rank first."""
+    """One row a contestant, the best mean rank first; who has few tables has no rank."""
     names = results.field if results.ours == BEFORE else (*results.field, BEFORE)
     found = [overall(results, score, name) for name in names]
-    listed = sorted((one for one in found if one is not None), key=lambda one: one.rank)
-    if not listed:
+    known = sorted((one for one in found if one is not None), key=lambda one: one.rank)
+    if not known:
         return ""
+    listed = [one for one in known if 2 * one.tables >= max(one.tables for one in known)]
+    few = ", ".join(f"{one.name} ({one.tables})" for one in known if one not in listed)
     rows = [
         [
             f"**{one.name}**" if one.name == results.ours else one.name,
@@ -416,7 +420,8 @@ def summary(results: Results, score: Score) -> str:
         for one in listed
     ]
     distance = "ratio to the best" if score.ratios else "below the best, in nats"
-    return markdown(["", "tables", "mean rank", distance], rows)
+    text = markdown(["", "tables", "mean rank", distance], rows)
+    return text + (f"\n\nOn too few tables for a rank: {few}." if few else "")
 
 
 def short(results: Results) -> str:
@@ -426,6 +431,7 @@ def short(results: Results) -> str:
         best, close, worse = counts(results, score)
         ranks = [overall(results, score, name) for name in results.field]
         known = sorted((one for one in ranks if one is not None), key=lambda one: one.rank)
+        known = [one for one in known if 2 * one.tables >= max(one.tables for one in known)]
         if not known:
             continue
         mine = next((one for one in known if one.name == results.ours), known[0])
