@@ -480,7 +480,7 @@ def coverage_table(results: Results) -> str:
         found = [pooled(results, name, table, "coverage") for name in names]
         if any(found):
             rows.append([table, *(f"{100 * np.mean(of):.1f}" if of else "–" for of in found)])
-    return markdown(["90 % covers, in %", *names], rows)
+    return "On all folds that each has.\n\n" + markdown(["90 % covers, in %", *names], rows)
 
 
 def calibration(results: Results, name: str) -> tuple[float, float] | None:
