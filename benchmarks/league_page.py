@@ -1,19 +1,21 @@
 """Turn league/*.csv into docs/compare/league.md, its picture, and the short table of the README.
 
-A table's figures are means over the folds that all contestants of its row have. We are compared
-with each peer on the folds that both have, paired. Where we lose stands first.
+A table's figures are means over the folds that all contestants of its row have; who has too few
+of them is left out of that row. We are compared with each peer on the folds that both have,
+paired. Where we lose stands first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import records
 from league_methods import METHODS
-from league_tables import TABLES
+from league_tables import TABLES, Array
 
 NOW, BEFORE = "mvenet", "mvenet before"
 NAMES = tuple(method.name for method in METHODS)
@@ -22,6 +24,8 @@ ORDER = tuple(table.name for table in TABLES if not table.name.endswith("(BDE)")
 FOLDS = {table.name: table.n_folds for table in TABLES}
 RESAMPLES = 2000
 PREDICTED_AT_ONCE = 100  # fewer rows tell the cost of a call, not of a row
+ENOUGH = 3  # folds; who has fewer must not reduce the others to these,
+MOST = 0.75  # if so many of the contestants have them
 Folds = dict[int, dict[str, float]]
 
 
@@ -86,6 +90,7 @@ class Results:
 
     scores: dict[tuple[str, str], Folds] = field(default_factory=dict)
     failed: dict[tuple[str, str], dict[int, str]] = field(default_factory=dict)
+    versions: dict[str, set[str]] = field(default_factory=dict)
 
     @property
     def ours(self) -> str:
@@ -117,6 +122,7 @@ def read(folder: Path) -> Results:
             numbers = {key: float(v) for key, v in row.items() if key not in texts and v}
             pit = {f"pit{k}": float(v) for k, v in enumerate(row["pit"].split())}
             results.scores.setdefault(place, {})[fold] = numbers | pit
+            results.versions.setdefault(row["method"], set()).add(row["version"])
     return results
 
 
@@ -149,9 +155,16 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def means(
     results: Results, table: str, score: Score, names: Sequence[str]
 ) -> tuple[dict[str, float], int]:
-    """Means over the folds that all have, and how many those are."""
+    """Means over the folds that all have, and how many those are.
+
+    Who has fewer folds than most is left out, up to three: rather sixteen contestants on three
+    folds than seventeen on one.
+    """
     found = {name: results.of(name, table, score.key) for name in names}
-    found = {name: of for name, of in found.items() if of}
+    numbers = [len(of) for of in found.values() if of]
+    enough = (k for k in range(2, ENOUGH + 1) if np.mean([n >= k for n in numbers]) >= MOST)
+    least = max(enough, default=1) if numbers else 1
+    found = {name: of for name, of in found.items() if len(of) >= least}
     common = set.intersection(*(set(of) for of in found.values())) if found else set()
     while found and not common:  # whoever has least makes the rest incomparable
         found.pop(min(found, key=lambda name: len(found[name])))
@@ -257,15 +270,51 @@ def losses(results: Results) -> str:
         ]
         for standing, score in behind
     ]
-    compared_on = {standing.table for score in SCORES for standing in standings(results, score)}
-    few = len(compared_on) < len(ORDER)
-    so_far = (
-        f"Peers are measured on {len(compared_on)} of {len(ORDER)} tables so far. " if few else ""
-    )
     if not rows:
-        return f"{so_far}On none of them, and by no score, is a peer ahead."
+        return "On none of the tables, and by no score, is a peer ahead."
     columns = ["table", "score", "best peer", f"{results.ours} minus it", "on", ""]
-    return (f"{so_far}\n\n" if so_far else "") + markdown(columns, rows)
+    return markdown(columns, rows)
+
+
+def so_far(results: Results) -> str:
+    """How much of the league there is, and whom the summaries cannot know well."""
+    compared_on = [
+        table
+        for table in ORDER
+        if any(compared(results, peer, table, CRPS) is not None for peer in PEERS)
+    ]
+    thin = [table for table in compared_on if len(results.of(results.ours, table, "crps")) < ENOUGH]
+    hours = sum(seconds(results, name) for name in NAMES) / 3600
+    told = [
+        f"**We and at least one peer are measured on {len(compared_on)} of {len(ORDER)} tables**; "
+        f"all that is measured took {hours:.1f} hours of one core."
+    ]
+    if thin:
+        told.append(f"On {', '.join(thin)} there are fewer than three folds of ours.")
+    unmeasured = [table for table in ORDER if table not in compared_on]
+    if unmeasured:
+        told.append(f"Not compared yet: {', '.join(unmeasured)}.")
+    on = {peer: sum((peer, table) in results.scores for table in compared_on) for peer in PEERS}
+    absent = [peer for peer in PEERS if not on[peer]]
+    if absent:
+        told.append(f"Not measured: {', '.join(absent)}.")
+    few = [f"{peer} ({on[peer]})" for peer in PEERS if 0 < on[peer] < len(compared_on)]
+    if few:
+        told.append(
+            f"On some of the {len(compared_on)} tables only: {', '.join(few)}. Mean ranks and "
+            "ratios of these are over other tables than ours; *one against one* is fair to them."
+        )
+    return "\n".join(textwrap.wrap(" ".join(told), 118, break_on_hyphens=False))
+
+
+def seconds(results: Results, name: str) -> float:
+    """Processor seconds of a contestant, for all that is kept of it."""
+    return sum(
+        fold["fit_seconds"] + fold.get("predict_us", 0) * fold["test_rows"] / 1e6
+        for (other, _), folds in results.scores.items()
+        if other == name
+        for fold in folds.values()
+    )
 
 
 def counts(results: Results, score: Score) -> tuple[int, int, int]:
@@ -274,7 +323,44 @@ def counts(results: Results, score: Score) -> tuple[int, int, int]:
     return verdicts.count("best"), verdicts.count("close"), verdicts.count("worse")
 
 
+def duels(results: Results) -> str:
+    """We and each peer on what both have, so that gaps of other peers do not matter."""
+    rows = []
+    for peer in PEERS:
+        against = [compared(results, peer, table, CRPS) for table in ORDER]
+        known = [standing for standing in against if standing is not None]
+        if not known:
+            continue
+        clear = [s for s in known if abs(s.difference) > 2 * s.error]  # not with one fold
+        ahead = sum(s.difference > 0 for s in clear)
+        rows.append(
+            [
+                peer,
+                f"{len(known)}",
+                f"{sum(s.folds for s in known)}",
+                f"{len(clear) - ahead}",
+                f"{sum(s.difference < 0 for s in known)}",
+                f"{ahead}",
+                in_figures(np.log([s.ratio for s in known]), np.exp),
+            ]
+        )
+    columns = ["", "tables", "folds", "behind by two se", "behind", "ahead by two se"]
+    return markdown([*columns, f"its CRPS over that of {results.ours}"], rows)
+
+
 # Over tables
+
+
+def in_figures(gaps: Sequence[float], unit: Callable[[Array], Array] = np.asarray) -> str:
+    """A mean over tables with its bootstrap interval (95 %)."""
+    mean, low, high = (number(figure, ".2f") for figure in unit(bootstrapped(gaps)))
+    return f"{mean} ({low} to {high})"
+
+
+def bootstrapped(gaps: Sequence[float]) -> Array:
+    """Mean, and the ends of 95 % of the means of tables drawn anew."""
+    drawn = np.random.default_rng(0).choice(gaps, (RESAMPLES, len(gaps))).mean(axis=1)
+    return np.array([np.mean(gaps), *np.quantile(drawn, [0.025, 0.975])])
 
 
 @dataclass(frozen=True)
@@ -309,19 +395,20 @@ def overall(results: Results, score: Score, name: str) -> Overall | None:
     ranks, gaps = distances(results, score, name)
     if not gaps:
         return None
-    drawn = np.random.default_rng(0).choice(gaps, (RESAMPLES, len(gaps))).mean(axis=1)
-    figures = np.array([np.mean(gaps), *np.quantile(drawn, [0.025, 0.975])])
+    figures = bootstrapped(gaps)
     figures = np.exp(figures) if score.ratios else figures
     return Overall(name, len(gaps), float(np.mean(ranks)), *map(float, figures))
 
 
 def summary(results: Results, score: Score) -> str:
-    """One row a contestant, the best mean rank first."""
+    """One row a contestant, the best mean rank first; who has few tables has no rank."""
     names = results.field if results.ours == BEFORE else (*results.field, BEFORE)
     found = [overall(results, score, name) for name in names]
-    listed = sorted((one for one in found if one is not None), key=lambda one: one.rank)
-    if not listed:
+    known = sorted((one for one in found if one is not None), key=lambda one: one.rank)
+    if not known:
         return ""
+    listed = [one for one in known if 2 * one.tables >= max(one.tables for one in known)]
+    few = ", ".join(f"{one.name} ({one.tables})" for one in known if one not in listed)
     rows = [
         [
             f"**{one.name}**" if one.name == results.ours else one.name,
@@ -333,7 +420,8 @@ def summary(results: Results, score: Score) -> str:
         for one in listed
     ]
     distance = "ratio to the best" if score.ratios else "below the best, in nats"
-    return markdown(["", "tables", "mean rank", distance], rows)
+    text = markdown(["", "tables", "mean rank", distance], rows)
+    return text + (f"\n\nOn too few tables for a rank: {few}." if few else "")
 
 
 def short(results: Results) -> str:
@@ -343,6 +431,7 @@ def short(results: Results) -> str:
         best, close, worse = counts(results, score)
         ranks = [overall(results, score, name) for name in results.field]
         known = sorted((one for one in ranks if one is not None), key=lambda one: one.rank)
+        known = [one for one in known if 2 * one.tables >= max(one.tables for one in known)]
         if not known:
             continue
         mine = next((one for one in known if one.name == results.ours), known[0])
@@ -391,7 +480,7 @@ def coverage_table(results: Results) -> str:
         found = [pooled(results, name, table, "coverage") for name in names]
         if any(found):
             rows.append([table, *(f"{100 * np.mean(of):.1f}" if of else "–" for of in found)])
-    return markdown(["90 % covers, in %", *names], rows)
+    return "On all folds that each has.\n\n" + markdown(["90 % covers, in %", *names], rows)
 
 
 def calibration(results: Results, name: str) -> tuple[float, float] | None:
@@ -403,6 +492,17 @@ def calibration(results: Results, name: str) -> tuple[float, float] | None:
             gaps.append(np.mean(np.abs(bins / bins.sum() - 0.1)))
             covers.append(abs(np.mean(pooled(results, name, table, "coverage")) - 0.9))
     return (float(np.mean(covers)), float(np.mean(gaps))) if gaps else None
+
+
+def times_ours(results: Results, name: str, key: str) -> str:
+    """A figure over ours on the folds that both have: the geometric mean over tables."""
+    ratios = []
+    for table in ORDER:
+        theirs, mine = results.of(name, table, key), results.of(results.ours, table, key)
+        common = theirs.keys() & mine.keys()
+        if common:
+            ratios.append(sum(theirs[f] for f in common) / sum(mine[f] for f in common))
+    return number(np.exp(np.mean(np.log(ratios))), ".2g") if ratios else "–"
 
 
 def cost_table(results: Results) -> str:
@@ -426,7 +526,10 @@ def cost_table(results: Results) -> str:
         rows.append(
             [
                 name,
+                str(len(tables)),
                 *(("–", "–") if known is None else (f"{100 * k:.1f}" for k in known)),
+                times_ours(results, name, "width"),
+                times_ours(results, name, "fit_seconds"),
                 number(typical("fit_seconds"), "#.2g"),
                 number(typical("fit_seconds", large), "#.2g") if large else "–",
                 number(max(slow), "#.2g"),
@@ -437,8 +540,11 @@ def cost_table(results: Results) -> str:
         )
     head = [
         "",
+        "tables",
         "90 % off by, points",
         "PIT gap, points",
+        "90 % width, times ours",
+        "fit, times ours",
         "fit, s",
         "fit, large tables, s",
         "longest fit, s",
@@ -476,9 +582,12 @@ def progress(results: Results) -> str:
                 f"{sum(map(len, there.values()))} of {wanted}",
                 "; ".join(shares) or "all",
                 "; ".join(failures).replace("|", "/") or "none",
+                f"{seconds(results, name) / 3600:.2f}",
+                ", ".join(sorted(results.versions.get(name, ()))),
             ]
         )
-    return markdown(["", "folds", "training rows, if a share only", "failures"], rows)
+    head = ["", "folds", "training rows, if a share only", "failures", "hours", "version"]
+    return markdown(head, rows)
 
 
 def settings() -> str:
@@ -496,6 +605,8 @@ def published_table(results: Results) -> str:
     ]
     rows = []
     for table, theirs in PUBLISHED.items():
+        if not any((name, table) in results.scores for name in names):
+            continue
         cells = []
         for name in names:
             loglik, rmse = (pooled(results, name, table, key) for key in ("loglik", "rmse"))
@@ -507,7 +618,12 @@ def published_table(results: Results) -> str:
             cells.append(pair)
         rows.append([table, *cells, *theirs])
     others = ("TabPFN v2 (a)", "best other", "NGBoost (b)", "deep ensembles (c)")
-    return markdown(["", *names, *(f"*published:* {name}" for name in others)], rows)
+    note = (
+        "Log-likelihood (RMSE), means over the folds that each has. On wine_red, which holds six\n"
+        "values, a density means nothing."
+    )
+    head = ["", *names, *(f"*published:* {name}" for name in others)]
+    return note + "\n\n" + markdown(head, rows)
 
 
 def bde_table(results: Results, table: str) -> str:
@@ -533,8 +649,9 @@ def bde_table(results: Results, table: str) -> str:
 
 def text_of_page(results: Results) -> str:
     """All that is measured, as Markdown."""
-    parts = ["### Where we lose", losses(results)]
+    parts = [so_far(results), "### Where we lose", losses(results)]
     parts += ["### In short", short(results), "![CRPS of every contestant over ours](league.png)"]
+    parts += ["### One against one", duels(results)]
     for score in SCORES:
         parts += [f"### {score.title}, over all tables", summary(results, score)]
     changed = before_and_after(results)
@@ -547,8 +664,9 @@ def text_of_page(results: Results) -> str:
         parts.append(score_table(results, score))
     parts += ["### Coverage", coverage_table(results)]
     parts += ["### Beside published figures, from other splits", published_table(results)]
-    parts.append("### Airfoil and bike as BDE splits them")
-    parts += [bde_table(results, name) for name in PUBLISHED_BDE]
+    split = [table for table in PUBLISHED_BDE if any(t == table for _, t in results.scores)]
+    parts += ["### As BDE splits them"] if split else []
+    parts += [bde_table(results, table) for table in split]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -566,13 +684,16 @@ def picture(results: Results, path: Path) -> None:
         if known:
             ratios[peer] = known
     listed = sorted(ratios, key=lambda name: np.mean(np.log(ratios[name])), reverse=True)
+    labels = [
+        f"{name} ({len(ratios[name])} table{'s'[: len(ratios[name]) > 1]})" for name in listed
+    ]
     figure, axes = pyplot.subplots(figsize=(8, 0.36 * len(listed) + 1.2), layout="constrained")
     for height, name in enumerate(listed):
         values = np.array(ratios[name])
         colours = np.where(values < 1, "#c2410c", "#64748b")
         axes.scatter(values, np.full(len(values), height), s=22, c=colours, alpha=0.6, lw=0)
         middle = float(np.exp(np.mean(np.log(values))))
-        axes.scatter(middle, height, s=70, marker="D", facecolor="white", edgecolor="black")
+        axes.scatter(middle, height, s=70, marker="D", facecolor="none", edgecolor="black")
     axes.axvline(1, color="black", lw=1)
     axes.set_xscale("log")
     ticks = [0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20]
@@ -580,8 +701,11 @@ def picture(results: Results, path: Path) -> None:
     axes.set_xticks([tick for tick in ticks if low / 1.3 <= tick <= high * 1.3])
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.minorticks_off()
-    axes.set_yticks(range(len(listed)), listed)
-    axes.set_xlabel(f"CRPS over that of {results.ours}, one dot a table; diamond: geometric mean")
+    axes.set_yticks(range(len(listed)), labels)
+    axes.set_xlabel(
+        f"CRPS over that of {results.ours}, a dot a table, orange where it is less\n"
+        "diamond: geometric mean"
+    )
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
@@ -604,4 +728,4 @@ def write(folder: Path, docs: Path, readme: Path) -> None:
     fill(docs / "league.md", "settings", settings())
     fill(readme, "league", short(results))
     picture(results, docs / "league.png")
-    print(short(results), losses(results), sep="\n\n")
+    print(so_far(results), short(results), losses(results), duels(results), sep="\n\n")

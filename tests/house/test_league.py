@@ -617,6 +617,65 @@ def test_a_contestant_without_a_common_fold_does_not_silence_the_others(tmp_path
     assert set(found) == {"mvenet", "CatBoost"} and folds == 2
 
 
+def test_a_contestant_of_one_fold_does_not_reduce_the_others_to_it(tmp_path):
+    results = made(
+        tmp_path,
+        ours=[1.0, 3.0, 5.0],
+        CatBoost=[2.0, 3.0, 4.0],
+        XGBoost=[2.0, 2.0, 2.0],
+        TabM=[9.0],
+    )
+    found, folds = league_page.means(results, "machine", league_page.CRPS, league_page.NAMES)
+    assert found == {"mvenet": 3, "CatBoost": 3, "XGBoost": 2} and folds == 3
+    assert "| TabM | 1 | 1 | 0 | 0 | 0 | 9.00 (9.00 to 9.00) |" in league_page.duels(results)
+
+
+def test_contestants_of_one_fold_who_are_many_count(tmp_path):
+    results = made(tmp_path, ours=[1.0, 3.0, 5.0], CatBoost=[2.0, 3.0, 4.0], TabM=[9.0])
+    found, folds = league_page.means(results, "machine", league_page.CRPS, league_page.NAMES)
+    assert found == {"mvenet": 1, "CatBoost": 2, "TabM": 9} and folds == 1
+
+
+def test_one_against_one_counts_what_is_clear_and_what_is_not(tmp_path):
+    made(
+        tmp_path, "machine", ours=[1.0, 1.0, 1.0], CatBoost=[2.0, 2.1, 1.9], NGBoost=[0.5, 0.6, 0.4]
+    )
+    results = made(tmp_path, "yacht", ours=[1.0, 2.0], CatBoost=[0.5, 2.4], NGBoost=[2.0, 2.0])
+    told = league_page.duels(results)
+    assert "| CatBoost | 2 | 5 | 0 | 1 | 1 | 1.39 (0.97 to 2.00) |" in told
+    assert "| NGBoost | 2 | 5 | 1 | 1 | 0 | 0.82 (0.50 to 1.33) |" in told
+
+
+def test_one_table_makes_no_rank(tmp_path):
+    for table in ("machine", "yacht"):
+        made(tmp_path, table, ours=[2.0, 2.0], CatBoost=[3.0, 3.0])
+    results = made(tmp_path, "boston", ours=[2.0, 2.0], CatBoost=[3.0, 3.0], NGBoost=[1.0, 1.0])
+    told = league_page.summary(results, league_page.CRPS)
+    assert "| CatBoost | 3 |" in told and "| NGBoost |" not in told
+    assert told.endswith("On too few tables for a rank: NGBoost (1).")
+    assert "| CatBoost, 2.3 |" in league_page.short(results)
+
+
+def test_cost_is_set_beside_ours_on_the_folds_that_both_have(tmp_path):
+    results = made(tmp_path, ours=[1.0, 1.0, 1.0], CatBoost=[2.0])
+    results.scores["CatBoost", "machine"][0]["fit_seconds"] = 6.0
+    results.scores["mvenet", "machine"][2]["fit_seconds"] = 99.0
+    assert league_page.times_ours(results, "CatBoost", "fit_seconds") == "2"
+    assert league_page.times_ours(results, "CatBoost", "width") == "–"
+    assert "| CatBoost | 1 | 10.0 | 18.0 | – | 2 |" in league_page.cost_table(results)
+
+
+def test_what_is_not_measured_is_said_first(tmp_path):
+    made(tmp_path, "machine", ours=[1.0, 1.0, 1.0], CatBoost=[2.0, 2.1, 1.9])
+    results = made(tmp_path, "yacht", ours=[1.0], CatBoost=[2.0], NGBoost=[2.0])
+    told = " ".join(league_page.so_far(results).split())
+    assert "measured on 2 of 25 tables**; all that is measured took 0.0 hours" in told
+    assert "On yacht there are fewer than three folds of ours." in told
+    assert "Not compared yet: autompg, boston," in told
+    assert "tables only: NGBoost (1). Mean ranks" in told and "ten CatBoost" in told
+    assert league_page.text_of_page(results).startswith("**We and at least one peer")
+
+
 @pytest.mark.parametrize(
     ("theirs", "verdict"),
     [
