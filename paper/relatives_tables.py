@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -350,7 +351,8 @@ def missing(results: pd.DataFrame) -> list[str]:
             elif len(complete) < 3 and len(left) + len(complete) == len(have):
                 begun = [f"{group} {n}" for group, n in have.items() if n]
                 left = [f"all of it but {', '.join(begun)}"]
-            told.append(f"- {name}: {', '.join(left)}")
+            line = f"- {name}: {', '.join(left)}"
+            told.append(textwrap.fill(line, 118, subsequent_indent="  ", break_on_hyphens=False))
     return told or ["- nothing"]
 
 
