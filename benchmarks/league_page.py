@@ -166,9 +166,11 @@ def means(
     least = max(enough, default=1) if numbers else 1
     found = {name: of for name, of in found.items() if len(of) >= least}
     common = set.intersection(*(set(of) for of in found.values())) if found else set()
-    while found and not common:  # whoever has least makes the rest incomparable
-        found.pop(min(found, key=lambda name: len(found[name])))
-        common = set.intersection(*(set(of) for of in found.values())) if found else set()
+    if found and not common:  # the fold that most have decides who stays
+        folds = [fold for of in found.values() for fold in of]
+        kept = max(sorted(set(folds)), key=folds.count)
+        found = {name: of for name, of in found.items() if kept in of}
+        common = set.intersection(*(set(of) for of in found.values()))
     return {name: float(np.mean([of[f] for f in common])) for name, of in found.items()}, len(
         common
     )

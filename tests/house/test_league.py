@@ -636,6 +636,13 @@ def test_contestants_of_one_fold_who_are_many_count(tmp_path):
     assert found == {"mvenet": 1, "CatBoost": 2, "TabM": 9} and folds == 1
 
 
+def test_later_folds_of_one_do_not_silence_who_has_the_first(tmp_path):
+    results = made(tmp_path, ours=[1.0, 3.0], CatBoost=[2.0], NGBoost=[2.0])
+    results.scores["TabM", "machine"] = {1: {"crps": 0.5}, 2: {"crps": 0.5}}
+    found, folds = league_page.means(results, "machine", league_page.CRPS, league_page.NAMES)
+    assert set(found) == {"mvenet", "CatBoost", "NGBoost"} and folds == 1
+
+
 def test_one_against_one_counts_what_is_clear_and_what_is_not(tmp_path):
     made(
         tmp_path, "machine", ours=[1.0, 1.0, 1.0], CatBoost=[2.0, 2.1, 1.9], NGBoost=[0.5, 0.6, 0.4]
