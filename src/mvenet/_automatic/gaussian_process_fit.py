@@ -153,7 +153,8 @@ def _loss(z: Array, t: Array, share: Array, usual: float) -> Callable[[Array], t
         covariance = at.covariances(points, linear)
         np.fill_diagonal(covariance, np.diag(covariance) + at.noise / share + JITTER)
         try:
-            factor: Array = np.linalg.cholesky(covariance)  # reads the lower triangle
+            # Reads the lower triangle.
+            factor = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
         except np.linalg.LinAlgError:
             return 1e10, np.zeros_like(logs)
         pairs, alpha, diagonal = _engine.pair_sums(
