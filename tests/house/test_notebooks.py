@@ -18,10 +18,13 @@ RUN = runpy.run_path(str(ROOT / "tools" / "site" / "notebook.py"))["run"]
 
 
 def words(cells):
-    """What cells show as text; another processor may end up with other digits."""
+    """Lines that cells show, without their digits; another processor may end up with others.
+
+    Nor does their order count: columns that matter little change places with those digits.
+    """
     shown = [output for cell in cells for output in cell.get("outputs", [])]
     texts = ["".join(o.get("text") or o["data"]["text/plain"]) for o in shown]
-    return [re.sub(r"[-\d., ]+", " ", text) for text in texts]
+    return [sorted(re.sub(r"[-\d., ]+", " ", text).splitlines()) for text in texts]
 
 
 @pytest.mark.pages
