@@ -43,7 +43,8 @@ class Readable(griffe.Extension):
             made = getattr(importlib.import_module(cls.module.path), cls.name)
             if "__init__" in vars(made):
                 cls.set_member("__init__", _constructor(cls, _at_run_time(made)))
-        elif cls.path == "mvenet.torch._regressor.TorchMVERegressor":  # PyTorch may not be here
+        elif any(str(each.value) == "with_settings" for each in cls.decorators):
+            # One of mvenet.torch, which cannot be imported here without PyTorch.
             cls.set_member("__init__", _constructor(cls, _as_written(cls)))
 
     def link(self, name: str) -> str:
