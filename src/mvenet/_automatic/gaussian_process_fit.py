@@ -58,9 +58,7 @@ def fit(X: NDArray[Any], y: Array, weight: Array | None, seed: int) -> Process:
     some = slice(PROCESS_LEARNS_FROM)
     found = _Scales.likeliest(z[some], t[some], share[some])
     points = found.scaled(z)
-    covariance = found.covariances(points, _linear_kernel(z))
-    np.fill_diagonal(covariance, np.diag(covariance) + found.noise / share + JITTER)
-    factor = np.linalg.cholesky(covariance)
+    factor = np.linalg.cholesky(found.covariances(points, _linear_kernel(z), share))
     alpha = y_scale * cho_solve((factor, True), t, check_finite=False)
     slope = found.slope / (z.shape[1] + 1)
     return Process(
@@ -134,12 +132,13 @@ class _Scales:
         """Rows divided by the length scales, one column after the other."""
         return np.ascontiguousarray(z.T / self.lengths[:, None])
 
-    def covariances(self, points: Array, linear: Array) -> Array:
-        """Of rows that are scaled so; only the lower triangle, and without noise."""
-        amplitudes = self.amplitudes
-        return _engine.covariances(
-            points=points, linear=linear, amplitudes=amplitudes, slope=self.slope
+    def covariances(self, points: Array, linear: Array, share: Array) -> Array:
+        """Of rows that are scaled so and count so much; only the lower triangle is filled in."""
+        found = _engine.covariances(
+            points=points, linear=linear, amplitudes=self.amplitudes, slope=self.slope
         )
+        np.fill_diagonal(found, np.diag(found) + self.noise / share + JITTER)
+        return found
 
 
 def _loss(z: Array, t: Array, share: Array, usual: float) -> Callable[[Array], tuple[float, Array]]:
@@ -150,11 +149,9 @@ def _loss(z: Array, t: Array, share: Array, usual: float) -> Callable[[Array], t
     def loss(logs: Array) -> tuple[float, Array]:
         at = _Scales.of(logs)
         points = at.scaled(z)
-        covariance = at.covariances(points, linear)
-        np.fill_diagonal(covariance, np.diag(covariance) + at.noise / share + JITTER)
+        covariances = at.covariances(points, linear, share)
         try:
-            # Reads the lower triangle.
-            factor = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+            factor = np.asarray(np.linalg.cholesky(covariances), dtype=np.float64)
         except np.linalg.LinAlgError:
             return 1e10, np.zeros_like(logs)
         pairs, alpha, diagonal = _engine.pair_sums(
