@@ -320,14 +320,47 @@ nb::dict train_as(const Settings& settings, const Table& table,
     return out;
 }
 
+// Stairs with the numbers that they point to, from the column of each step.
+class StairsOf {
+public:
+    StairsOf(std::size_t first, const Rows64& column, std::size_t inputs) {
+        const std::size_t count = column.shape(0);
+        if (count == 0 || first > inputs || count > inputs - first)
+            throw std::invalid_argument("the steps do not fit the table");
+        for (std::size_t s = 0; s < count; ++s) {
+            if (s && column.data()[s] < column.data()[s - 1])
+                throw std::invalid_argument("the steps do not follow the table's columns");
+            if (s == 0 || column.data()[s] > column.data()[s - 1]) begin_.push_back(int(s));
+        }
+        begin_.push_back(int(count));
+        stairs_ = {int(first), int(begin_.size()) - 1, begin_.data()};
+    }
+    StairsOf(const StairsOf&) = delete;
+    StairsOf& operator=(const StairsOf&) = delete;
+    const Stairs* get() const { return &stairs_; }
+
+private:
+    std::vector<int> begin_;
+    Stairs stairs_;
+};
+
 nb::dict train(const Matrix& x, const Vector<double>& y,
                const std::optional<Vector<double>>& weight,
                const std::vector<std::pair<Rows64, Rows64>>& subsets, const std::vector<Job>& jobs,
                const std::vector<int>& mean_sizes, const std::vector<int>& var_sizes,
                const std::string& activation, double input_bound, const std::string& objective,
                double beta, double df, std::int64_t batch_size, double clip_value, bool precise,
-               int threads, bool record_history, const nb::object& progress) {
+               int threads, bool record_history,
+               const std::optional<std::tuple<std::size_t, Rows64>>& steps,
+               const nb::object& progress) {
     Settings settings(x.shape(1), mean_sizes, var_sizes, activation);
+    std::optional<StairsOf> stairs;
+    if (steps) {
+        if (!std::isinf(input_bound))
+            throw std::invalid_argument("networks of steps have no bound on their inputs");
+        stairs.emplace(std::get<0>(*steps), std::get<1>(*steps), x.shape(1));
+        settings.plan.stairs = stairs->get();
+    }
     settings.plan.objective = from_name<Objective>("objective", objective, objectives);
     settings.plan.natural = settings.plan.objective == Objective::natural;
     settings.plan.beta = beta;
@@ -796,7 +829,7 @@ NB_MODULE(_engine, m) {
     m.def("train", &train, nb::kw_only(), "x"_a, "y"_a, "weight"_a.none(), "subsets"_a, "jobs"_a,
           "mean_sizes"_a, "var_sizes"_a, "activation"_a, "input_bound"_a, "objective"_a, "beta"_a,
           "df"_a, "batch_size"_a, "clip_value"_a, "precise"_a, "threads"_a, "record_history"_a,
-          "progress"_a.none());
+          "steps"_a.none() = nb::none(), "progress"_a.none());
     bind_networks<float>(m, "Networks");
     bind_networks<double>(m, "PreciseNetworks");
     m.def("predict_trees", &predict_trees<std::int16_t>, nb::kw_only(), "x"_a,

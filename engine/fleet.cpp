@@ -7,6 +7,8 @@
 #include <memory>
 #include <mutex>
 #include <queue>
+#include <stdexcept>
+#include <string>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -56,14 +58,20 @@ constexpr std::int64_t largest_copy = 64 << 20;  // bytes
 // The rows of a subset, standardised by its training rows; half done if `stop` is set.
 template <class T> struct Prepared {
     Pages<T> pages[2];  // a row's inputs, its target, its weight: they are needed together
-    Rows<T> rows[2];    // training, validation
+    Pages<std::int32_t> stairs[2];
+    std::vector<T> ends;
+    Rows<T> rows[2];  // training, validation
 
     Prepared(const KernelsFor<T>& kernels, const Table& table, const Subset& subset,
-             const Scaling& scaling, const std::atomic<bool>& stop) {
+             const Scaling& scaling, const Stairs* steps, const std::atomic<bool>& stop) {
         const std::int64_t* indices[2] = {subset.train, subset.valid};
         const std::int64_t counts[2] = {subset.n_train, subset.n_valid};
         for (int part = 0; part < 2; ++part) {
             const std::int64_t n = counts[part];
+            if (steps) {
+                with_stairs(kernels, table, indices[part], n, scaling, *steps, part, stop);
+                continue;
+            }
             if (in_place(table, n)) {
                 rows[part].n = n;
                 rows[part].table = &table;
@@ -98,6 +106,69 @@ template <class T> struct Prepared {
         }
     }
 
+    // Rows of which some inputs are steps: the others, and where the row stands.
+    void with_stairs(const KernelsFor<T>& kernels, const Table& table, const std::int64_t* index,
+                     std::int64_t n, const Scaling& scaling, const Stairs& steps, int part,
+                     const std::atomic<bool>& stop) {
+        constexpr std::int64_t some = 64;
+        const int d = table.columns, c = steps.columns, count = steps.begin[c], others = d - count;
+        const std::ptrdiff_t stride = others + c + (table.weight ? 2 : 1);
+        pages[part].resize(std::size_t(n * stride));
+        stairs[part].resize(std::size_t(n * c));
+        std::vector<T> dense(std::size_t(some * d) + 64 / sizeof(T));
+        double total = 0;
+        for (std::int64_t i = 0; table.weight && i < n; ++i) total += table.weight[index[i]];
+        for (std::int64_t at = 0; at < n && !stop; at += some) {
+            const std::int64_t here = std::min(some, n - at);
+            kernels.standardise(table, scaling, index + at, 0, here, dense.data(), d);
+            for (std::int64_t i = 0; i < here; ++i) {
+                const std::int64_t row = index[at + i];
+                const T* const from = dense.data() + i * d;
+                T* to = pages[part].data() + (at + i) * stride;
+                to = std::copy(from, from + steps.first, to);
+                to = std::copy(from + steps.first + count, from + d, to);
+                std::int32_t* const stair = stairs[part].data() + (at + i) * c;
+                for (int g = 0; g < c; ++g) stair[g] = stand(table, row, steps, g, *to++);
+                *to++ = T(std::clamp((table.y[row] - *scaling.y_mean) / *scaling.y_scale, -farthest,
+                                     farthest));
+                if (table.weight) *to = T(table.weight[row] / (total / double(n)));
+            }
+        }
+        ends.resize(std::size_t(2 * count));
+        for (int s = 0; s < count; ++s) {
+            const double mean = scaling.x_mean[steps.first + s];
+            const double scale = scaling.x_scale[steps.first + s];
+            const double zero = std::clamp(-mean / scale, -farthest, farthest);
+            ends[std::size_t(2 * s)] = T(zero);
+            ends[std::size_t(2 * s + 1)] =
+                T(std::clamp((1 - mean) / scale, -farthest, farthest) - zero);
+        }
+        T* const x = pages[part].data();
+        rows[part].x = x;
+        rows[part].y = x + others + c;
+        rows[part].weight = table.weight ? rows[part].y + 1 : nullptr;
+        rows[part].stride = stride;
+        rows[part].n = n;
+        rows[part].stair = stairs[part].data();
+        rows[part].ends = ends.data();
+    }
+
+    // The stair of column g that a row stands on or above, and how far above it.
+    static std::int32_t stand(const Table& table, std::int64_t row, const Stairs& steps, int g,
+                              T& above) {
+        const int from = steps.begin[g], last = steps.begin[g + 1] - 1;
+        const auto value = [&](int s) { return table.at(row, steps.first + s); };
+        int s = from;
+        while (s < last && value(s) == 1) ++s;
+        above = T(value(s));
+        bool steady = value(s) >= 0 && value(s) <= 1;
+        for (int after = s + 1; after <= last; ++after) steady = steady && value(after) == 0;
+        if (!steady)
+            throw std::invalid_argument("row " + std::to_string(row) +
+                                        " of x has inputs that are no steps");
+        return s + g;
+    }
+
     // Of a table that is not large up to a quarter more, if then no row reaches into more lines of
     // the cache than it must.
     static std::ptrdiff_t stride_of(const Table& table, std::int64_t n) {
@@ -123,9 +194,10 @@ template <class T> struct Prepared {
 template <class T> class Library {
 public:
     Library(const KernelsFor<T>& kernels, const Table& table, const std::vector<Subset>& subsets,
-            const std::vector<Scaling>& scalings, const std::atomic<bool>& stop)
-        : kernels_(kernels), table_(table), subsets_(subsets), scalings_(scalings), stop_(stop),
-          shelves_(subsets.size()) {}
+            const std::vector<Scaling>& scalings, const Stairs* stairs,
+            const std::atomic<bool>& stop)
+        : kernels_(kernels), table_(table), subsets_(subsets), scalings_(scalings), stairs_(stairs),
+          stop_(stop), shelves_(subsets.size()) {}
 
     std::shared_ptr<const Prepared<T>> borrow(std::size_t s) {
         Shelf& shelf = shelves_[s];
@@ -136,8 +208,8 @@ public:
         if (!shelf.measured)
             kernels_.measure(table_, subsets_[s].train, subsets_[s].n_train, scaling, stop_);
         shelf.measured = true;
-        prepared =
-            std::make_shared<const Prepared<T>>(kernels_, table_, subsets_[s], scaling, stop_);
+        prepared = std::make_shared<const Prepared<T>>(kernels_, table_, subsets_[s], scaling,
+                                                       stairs_, stop_);
         shelf.prepared = prepared;
         return prepared;
     }
@@ -152,6 +224,7 @@ private:
     const Table& table_;
     const std::vector<Subset>& subsets_;
     const std::vector<Scaling>& scalings_;
+    const Stairs* stairs_;
     const std::atomic<bool>& stop_;
     std::vector<Shelf> shelves_;
 };
@@ -314,7 +387,7 @@ void train_fleet(const KernelsFor<T>& kernels, const Plan& plan, const Table& ta
                  std::int64_t parameters, int threads, const Tick& tick) {
     std::atomic<bool> stop{false};
     std::atomic<std::int64_t> steps{0};
-    Library<T> library(kernels, table, subsets, scalings, stop);
+    Library<T> library(kernels, table, subsets, scalings, plan.stairs, stop);
     Queue queue(jobs, subsets);
     // A thread more for each million of multiply-adds: below that they would wait for each other.
     std::int64_t rows = 0;

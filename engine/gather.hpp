@@ -8,14 +8,17 @@
 
 namespace mvenet::MVENET_ISA {
 
-// Places for a number of blocks, each with its rows in both orders, targets and weights.
+// Places for a number of blocks, each with its rows in both orders, targets and weights; with
+// stairs also where each row stands, and of its inputs only the others.
 template <class T> class Gatherer {
 public:
-    Gatherer(int inputs, int places, Arena& arena)
-        : inputs_(inputs), width_(padded<T>(inputs)), stride_(row_stride<T>(inputs)),
+    Gatherer(int inputs, int places, Arena& arena, const Stairs* stairs = nullptr)
+        : inputs_(stairs ? inputs - stairs->begin[stairs->columns] : inputs), stairs_(stairs),
+          width_(padded<T>(inputs_)), stride_(row_stride<T>(inputs_)),
           scratch_(std::ptrdiff_t(width_ + stride_ + 2) * block_rows),
-          size_(scratch_ + padded<T>(inputs * block_rows) + lanes<T>),
-          memory_(arena.array<T>(size_ * places)) {
+          size_(scratch_ + padded<T>(inputs_ * block_rows) + lanes<T>),
+          memory_(arena.array<T>(size_ * places)),
+          standing_(stairs ? arena.array<Standing<T>>(block_rows * places) : nullptr) {
         for (int i = 0; i < lanes<T>; ++i) {
             const bool inside = inputs_ - (width_ - lanes<T>) > i;
             tail_[i] = inside ? typename Number<T>::Int(-1) : 0;
@@ -61,7 +64,12 @@ public:
                 for (int j = 0; j < w; ++j)
                     store<T>(units + (i + j) * block_rows + n * w, square[j]);
             }
-        return {units, rows, count, vectors};
+        if (!stairs_) return {units, rows, count, vectors};
+        Standing<T>* const standing = standing_ + place * block_rows;
+        for (int r = 0; r < count; ++r)
+            standing[r] = {data.stair + row[r] * stairs_->columns,
+                           data.x + row[r] * data.stride + inputs_};
+        return {units, rows, count, vectors, standing};
     }
 
     // Tell the cache which rows come next.
@@ -71,6 +79,10 @@ public:
         if (!data.table) {
             const std::size_t bytes = sizeof(T) * std::size_t(data.stride);
             for (std::int64_t i = from; i < to; ++i) fetch(data.x + order[i] * data.stride, bytes);
+            if (!stairs_) return;
+            const std::size_t numbers = sizeof(std::int32_t) * std::size_t(stairs_->columns);
+            for (std::int64_t i = from; i < to; ++i)
+                fetch(data.stair + order[i] * stairs_->columns, numbers);
             return;
         }
         const Table& table = *data.table;
@@ -123,9 +135,12 @@ private:
     }
     T* scratch(int place) const { return memory_ + place * size_ + scratch_; }
 
-    int inputs_, width_, stride_;
+    int inputs_;
+    const Stairs* stairs_;
+    int width_, stride_;
     std::ptrdiff_t scratch_, size_;
     T* memory_;
+    Standing<T>* standing_;
     IntVec<T> tail_;
 };
 

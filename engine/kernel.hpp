@@ -42,6 +42,14 @@ struct Shape {
     int layers;
 };
 
+// Inputs that are steps (mvenet._models.piecewise), in training: of a column's steps those below a
+// row's value are 1, those above it 0, and only one lies between. All stand together.
+struct Stairs {
+    int first;         // inputs before them
+    int columns;       // that have steps
+    const int* begin;  // the number of each column's first step, and how many there are in all
+};
+
 // What all networks of a fleet have in common.
 struct Plan {
     int inputs = 0;  // of a row: its columns, or what is made of them; a network may have none
@@ -53,7 +61,8 @@ struct Plan {
     double df = 5.0;       // of student-t
     bool natural = false;  // the first network's output is mean / variance
     std::int64_t batch_size = 32;
-    double clip_value = 5.0;  // infinity: no clipping
+    double clip_value = 5.0;         // infinity: no clipping
+    const Stairs* stairs = nullptr;  // in training, if some inputs are steps
 };
 
 // One stage of one network.
@@ -126,6 +135,11 @@ template <class T> struct Rows {
     const Scaling* scaling = nullptr;
     const std::int64_t* index = nullptr;  // which rows of the table; null: the first n
     double mean_weight = 1;               // of these rows
+    // With stairs, x has the other inputs, then for each column how far a row is above a stair; the
+    // stairs' numbers, `columns` for each row; and of each step, once it is standardised, what 0 is
+    // and how far 1 is from it. There is no table then.
+    const std::int32_t* stair = nullptr;
+    const T* ends = nullptr;
 };
 
 // Other threads that may lend a hand: run() calls task(context, i) for every i < tasks, each once,

@@ -7,12 +7,15 @@
 //
 // What belongs to the network (weights, gradients) and what belongs to a block (activations) are
 // apart: several blocks, each with a tape of its own, can be worked on at once.
+//
+// In training, the first layer may read steps (stairs.hpp): its weights then lie as [input][unit].
 #pragma once
 
 #include "arena.hpp"
 #include "kernel.hpp"
 #include "product.hpp"
 #include "simd.hpp"
+#include "stairs.hpp"
 
 namespace mvenet::MVENET_ISA {
 
@@ -84,6 +87,9 @@ template <class T> struct Layer {
     // Of the output layer above another: what a block adds to the gradients of its weights and, a
     // vector further, of its bias.
     std::ptrdiff_t share;
+    // Of a first layer with stairs: what enters its activations, and later the derivative of the
+    // loss by that, as [block_rows][out].
+    std::ptrdiff_t across;
 };
 
 // The input block in both orders.
@@ -91,13 +97,16 @@ template <class T> struct Block {
     const T* unit_major;  // [in_padded][block_rows]
     const T* row_major;   // [block_rows][row_stride]
     int rows;
-    int vectors;  // of rows
+    int vectors;                            // of rows
+    const Standing<T>* standing = nullptr;  // of each row, with stairs
 };
 
 template <class T> class Perceptron {
 public:
     // `training`: with gradients, and tapes for backward. Otherwise only as in prediction.
-    Perceptron(const Shape& shape, Activation activation, bool training, Arena& arena)
+    // `stairs`: of a network that reads steps, with their ends; or null.
+    Perceptron(const Shape& shape, Activation activation, bool training, Arena& arena,
+               const Stairs* stairs = nullptr, const T* ends = nullptr)
         : layers_(shape.layers), activation_(activation), training_(training),
           layer_(static_cast<Layer<T>*>(arena.take(sizeof(Layer<T>) * std::size_t(shape.layers)))) {
         for (int l = 0; l < layers_; ++l) {
@@ -105,7 +114,14 @@ public:
             layer.in = shape.sizes[l];
             layer.out = shape.sizes[l + 1];
             layer.stride = weight_stride<T>(layer.in);
-            parameters_ += padded<T>(layer.out * layer.stride) + padded<T>(layer.out);
+            if (l == 0 && stairs && layer.in > 0) {
+                layer.stride = padded<T>(layer.out);
+                staircase_ = new (arena.take(sizeof(Staircase<T>)))
+                    Staircase<T>(*stairs, layer.in, layer.out, ends, training, arena);
+                layer.across = tape_;
+                tape_ += std::ptrdiff_t(row_stride<T>(layer.out)) * block_rows;
+            }
+            parameters_ += room(l) + padded<T>(layer.out);
             const std::ptrdiff_t block = std::ptrdiff_t(padded<T>(layer.out)) * block_rows;
             layer.value = tape_;
             tape_ += block;
@@ -130,7 +146,7 @@ public:
         std::ptrdiff_t at = 0;
         for (int l = 0; l < layers_; ++l) {
             Layer<T>& layer = layer_[l];
-            const std::ptrdiff_t weights = padded<T>(layer.out * layer.stride);
+            const std::ptrdiff_t weights = room(l);
             layer.weight = parameter_ + at;
             layer.bias = layer.weight + weights;
             layer.weight_gradient = gradient_ ? gradient_ + at : nullptr;
@@ -158,6 +174,11 @@ public:
     std::ptrdiff_t parameters() const { return parameters_; }
     std::ptrdiff_t tape() const { return tape_; }  // numbers that a block needs, zero at first
     T* parameter() const { return parameter_; }
+    T& weight(int l, int o, int i) const {
+        const Layer<T>& layer = layer_[l];
+        return layer.weight[l == 0 && staircase_ ? staircase_->line(i) * layer.stride + o
+                                                 : o * layer.stride + i];
+    }
     T& output_bias() { return layer_[layers_ - 1].bias[0]; }
     // A block's outputs; before backward the caller writes d loss / d output in their place.
     T* output(T* tape) const { return tape + layer_[layers_ - 1].value; }
@@ -168,7 +189,9 @@ public:
         const T* input = x.unit_major;
         for (int l = 0; l < layers_; ++l) {
             const Layer<T>& layer = layer_[l];
-            if (l > 0 || !begun) {
+            if (l == 0 && staircase_) {
+                climb(x, tape);
+            } else if (l > 0 || !begun) {
                 Product<T, Known{.a_k = 1, .b_k = block_rows, .c_m = block_rows}> p;
                 p.rows = layer.out, p.vectors = x.vectors, p.k = layer.in;
                 p.a = layer.weight, p.a_m = layer.stride;
@@ -198,14 +221,38 @@ public:
             p.slope = tape + layer_[l - 1].slope;
             multiply(p);
         }
+        if (staircase_)
+            transpose_block(tape + layer_[0].value, block_rows, tape + layer_[0].across,
+                            row_stride<T>(layer_[0].out), x.vectors * lanes<T>, layer_[0].out);
     }
 
-    // Gradients of the weights of units [from, to) of a layer over blocks whose inputs lie
+    // The gradients of a layer are computed in portions, of which some are a part of the work: a
+    // unit each; with stairs first that of all other inputs, then one for each column.
+    int portions(int l) const {
+        return l == 0 && staircase_ ? 1 + staircase_->columns() : layer_[l].out;
+    }
+    bool has_stairs(int l) const { return l == 0 && staircase_; }
+    // Where the weights of a portion begin, and those before it end.
+    std::ptrdiff_t begin(int l, int portion) const {
+        if (!has_stairs(l)) return portion * layer_[l].stride;
+        return portion ? staircase_->first_line(portion - 1) * layer_[0].stride : 0;
+    }
+    // The gradients of portions of a layer with stairs, once all blocks have left theirs there.
+    void collect(int from, int to) const {
+        staircase_->collect(layer_[0].weight_gradient, from ? from - 1 : 0, to - 1);
+    }
+    // Add up the weights of portions that have changed.
+    void build(int from, int to) const {
+        staircase_->build(layer_[0].weight, from ? from - 1 : 0, to - 1);
+    }
+
+    // Gradients of the weights of portions [from, to) of a layer over blocks whose inputs lie
     // `input_size` apart; with from = 0 those of all its biases too. `add`: to what is there.
     void gradients(int l, int from, int to, const Block<T>* x, std::ptrdiff_t input_size, T* tapes,
                    int blocks, bool add) const {
         if (l > 0 && l + 1 == layers_) return add_shares(tapes, blocks, add);
         const Layer<T>& layer = layer_[l];
+        if (has_stairs(l)) return descend(from, to, x, input_size, tapes, blocks, add);
         Product<T, Known{.a_m = block_rows, .a_k = 1}> p;
         p.rows = to - from, p.vectors = padded<T>(layer.in) / lanes<T>;
         p.k = blocks > 1 ? block_rows : x[0].rows;
@@ -228,7 +275,7 @@ public:
         for (int l = 0; l < layers_; ++l) {
             const Layer<T>& layer = layer_[l];
             for (int o = 0; o < layer.out; ++o)
-                for (int i = 0; i < layer.in; ++i) layer.weight[o * layer.stride + i] = *from++;
+                for (int i = 0; i < layer.in; ++i) weight(l, o, i) = *from++;
             for (int o = 0; o < layer.out; ++o) layer.bias[o] = *from++;
         }
         return from;
@@ -237,13 +284,71 @@ public:
         for (int l = 0; l < layers_; ++l) {
             const Layer<T>& layer = layer_[l];
             for (int o = 0; o < layer.out; ++o)
-                for (int i = 0; i < layer.in; ++i) *to++ = layer.weight[o * layer.stride + i];
+                for (int i = 0; i < layer.in; ++i) *to++ = weight(l, o, i);
             for (int o = 0; o < layer.out; ++o) *to++ = layer.bias[o];
         }
         return to;
     }
 
 private:
+    // Numbers that the weights of a layer take.
+    std::ptrdiff_t room(int l) const {
+        const Layer<T>& layer = layer_[l];
+        return padded<T>((has_stairs(l) ? layer.in : layer.out) * layer.stride);
+    }
+
+    // What enters the first activations, with stairs; of rows past the last one nothing.
+    void climb(const Block<T>& x, T* tape) const {
+        const Layer<T>& layer = layer_[0];
+        const int stride = row_stride<T>(layer.out), all = x.vectors * lanes<T>;
+        T* const across = tape + layer.across;
+        staircase_->forward(layer.weight, layer.bias, x.row_major,
+                            row_stride<T>(staircase_->others()), x.standing, x.rows, across,
+                            stride);
+        for (int r = x.rows; r < all; ++r)
+            std::memset(across + r * stride, 0, sizeof(T) * std::size_t(padded<T>(layer.out)));
+        transpose_block(across, stride, tape + layer.value, block_rows, layer.out, all);
+    }
+
+    // The gradients of a first layer with stairs.
+    void descend(int from, int to, const Block<T>* x, std::ptrdiff_t input_size, T* tapes,
+                 int blocks, bool add) const {
+        const Layer<T>& layer = layer_[0];
+        const int stride = row_stride<T>(layer.out);
+        if (from == 0) {
+            Product<T, Known{.a_m = block_rows, .a_k = 1}> p;
+            p.rows = staircase_->others(), p.vectors = padded<T>(layer.out) / lanes<T>;
+            p.k = blocks > 1 ? block_rows : x[0].rows;
+            p.pieces = blocks, p.last_k = x[blocks - 1].rows;
+            p.a = x[0].unit_major, p.a_piece = input_size;
+            p.b = tapes + layer.across, p.b_k = stride, p.b_piece = tape_;
+            p.c = layer.weight_gradient, p.c_m = layer.stride;
+            p.add = add, p.columns_first = true;
+            if (p.rows) multiply(p);
+            for (int b = 0; b < blocks; ++b)
+                sum_rows(layer, tapes + b * tape_ + layer.value, x[b].vectors, add || b > 0);
+            from = 1;
+        }
+        for (int b = 0; b < blocks; ++b)
+            staircase_->leave(tapes + b * tape_ + layer.across, stride, x[b].standing, x[b].rows,
+                              from - 1, to - 1);
+    }
+
+    // From [n][m], of which there are whole vectors, to [m][n]: some rows more than m are written.
+    static void transpose_block(const T* from, std::ptrdiff_t from_stride, T* to,
+                                std::ptrdiff_t to_stride, int m, int n) {
+        constexpr int w = lanes<T>;
+        for (int i = 0; i < n; i += w)
+            for (int j = 0; j < m; j += w) {
+                Vec<T> square[w];
+#pragma GCC unroll 16
+                for (int k = 0; k < w; ++k) square[k] = load<T>(from + (i + k) * from_stride + j);
+                transpose<T>(square);
+#pragma GCC unroll 16
+                for (int k = 0; k < w; ++k) store<T>(to + (j + k) * to_stride + i, square[k]);
+            }
+    }
+
     // The output layer has one unit: its derivatives are no products of matrices, but a number for
     // each row times a line for each unit below it. What it adds to its gradients is left in the
     // tape, since the activations are overwritten.
@@ -392,6 +497,7 @@ private:
     std::ptrdiff_t parameters_ = 0, tape_ = 0;
     T* parameter_ = nullptr;
     T* gradient_ = nullptr;
+    Staircase<T>* staircase_ = nullptr;
 };
 
 }  // namespace mvenet::MVENET_ISA

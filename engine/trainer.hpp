@@ -25,7 +25,7 @@ template <class T> void draw_weights(const Perceptron<T>& net, Random random) {
         const double limit = __builtin_sqrt(6.0 / (layer.in + layer.out));
         for (int o = 0; o < layer.out; ++o)
             for (int i = 0; i < layer.in; ++i)
-                layer.weight[o * layer.stride + i] = T(limit * (2 * random.uniform() - 1));
+                net.weight(l, o, i) = T(limit * (2 * random.uniform() - 1));
     }
 }
 
@@ -58,9 +58,11 @@ public:
         : plan_(plan), loss_of_{plan.objective, T(plan.beta), T(plan.df)}, stage_(stage),
           train_(train), valid_(valid), control_(control),
           trains_mean_(stage.mode != Mode::variance), trains_variance_(stage.mode != Mode::warmup),
-          mean_(plan.mean, plan.activation, trains_mean_, arena_),
-          variance_(plan.variance, plan.activation, trains_variance_, arena_), crew_(control.crew),
-          places_(places()), gather_(plan.inputs, places_, arena_),
+          mean_(plan.mean, plan.activation, trains_mean_, arena_, plan.stairs, train.ends),
+          variance_(plan.variance, plan.activation, trains_variance_, arena_, plan.stairs,
+                    train.ends),
+          crew_(control.crew), places_(places()),
+          gather_(plan.inputs, places_, arena_, plan.stairs),
           block_(arena_.array<Block<T>>(places_)), loss_(arena_.array<Vec<T>>(places_)),
           mean_tapes_(arena_.array<T>(mean_.tape() * places_)),
           variance_tapes_(arena_.array<T>(variance_.tape() * places_)) {
@@ -120,7 +122,7 @@ public:
     }
 
 private:
-    // The gradients of some units of a layer.
+    // The gradients of some portions of a layer.
     struct Part {
         bool variance;
         int layer, from, to;
@@ -142,7 +144,7 @@ private:
     }
 
     void list_parts() {
-        const int units = (crew_ ? 2 : 8) * tile_rows(2);
+        const int units = (crew_ ? 2 : 8) * tile_rows(2), columns = crew_ ? 4 : 1 << 30;
         for (const bool filling : {false, true}) {
             if (filling) part_ = arena_.array<Part>(parts_);
             parts_ = 0;
@@ -150,10 +152,10 @@ private:
                 const Perceptron<T>& net = variance ? variance_ : mean_;
                 for (int l = 0; (variance ? trains_variance_ : trains_mean_) && l < net.layers();
                      ++l)
-                    for (int from = 0, to; from < net.layer(l).out; from = to, ++parts_) {
-                        const int out = net.layer(l).out;
-                        to = from + next_rows(out - from, units);
-                        to += to < out && to % 2;  // a row may end within a vector, two do not
+                    for (int from = 0, to; from < net.portions(l); from = to, ++parts_) {
+                        const int all = net.portions(l);
+                        to = from + next_rows(all - from, net.has_stairs(l) ? columns : units);
+                        to += to < all && to % 2;  // a row may end within a vector, two do not
                         if (filling) part_[parts_] = {variance, l, from, to};
                     }
             }
@@ -199,6 +201,8 @@ private:
         }
         if (trains_mean_) mean_moments_ = arena_.array<T>(2 * mean_.parameters());
         if (trains_variance_) variance_moments_ = arena_.array<T>(2 * variance_.parameters());
+        for (const Perceptron<T>* net : {&mean_, &variance_})
+            if (net->has_stairs(0)) net->build(0, net->portions(0));
         if (stage_.init_var_bias)
             variance_.output_bias() =
                 T(output_of_variance(mean_square(valid_.n ? valid_ : train_)));
@@ -318,9 +322,11 @@ private:
             const std::ptrdiff_t at = parameter - net.parameter();
             adam<T>(parameter, gradient, first + at, second + at, n, its_penalty, clip, step_size);
         };
-        const std::ptrdiff_t from = part.from * layer.stride;
+        if (net.has_stairs(part.layer)) net.collect(part.from, part.to);
+        const std::ptrdiff_t from = net.begin(part.layer, part.from);
         move(layer.weight + from, layer.weight_gradient + from,
-             (part.to - part.from) * layer.stride, penalty);
+             net.begin(part.layer, part.to) - from, penalty);
+        if (net.has_stairs(part.layer)) net.build(part.from, part.to);
         if (part.from == 0) move(layer.bias, layer.bias_gradient, padded<T>(layer.out), T(0));
     }
 

@@ -41,6 +41,7 @@ def train(
     precise: bool,
     threads: int,
     record_history: bool,
+    steps: tuple[int, NDArray[np.int64]] | None = None,
     progress: Callable[[int], object] | None,
 ) -> dict[str, NDArray[Any]]: ...
 

@@ -15,6 +15,7 @@ from scipy.stats import norm
 
 from mvenet import _engine
 from mvenet._models.architecture import Architecture
+from mvenet._models.piecewise import Piecewise
 from mvenet._training import fleet
 from mvenet.recipes import Stage, Training
 
@@ -96,8 +97,8 @@ def judge(X, y, w, stages, arch, training, seed=7, valid=0):
     return net, theta, scaling, history
 
 
-def assert_same(X, y, w, stages, arch, training, valid=0, rtol=1e-8):
-    result = engine(X, y, w, stages, arch, training, valid=valid)
+def assert_same(X, y, w, stages, arch, training, valid=0, rtol=1e-8, steps=None):
+    result = engine(X, y, w, stages, arch, training, valid=valid, steps=steps)
     net, theta, scaling, history = judge(X, y, w, stages, arch, training, valid=valid)
     np.testing.assert_allclose(result.networks.parameters[0], theta, rtol=rtol, atol=1e-10)
     for got, expected in zip(result.history[0], history, strict=True):
@@ -221,6 +222,66 @@ def test_early_stopping_keeps_the_best_weights(simd, name, weights):
     result = engine(X, y, w, stages, arch, training, valid=20)
     assert sum(len(piece) for piece in result.history[0]) < 60 * len(stages)  # it did stop
     assert_same(X, y, w, stages, arch, training, valid=20, rtol=1e-6)
+
+
+def steps_of(n=80, last=True, weights=False):
+    """A table of columns cut into steps, perhaps with one more column: X, y, w, steps.
+
+    Among the columns a constant, which has no steps, and one of two values, which has one.
+    """
+    source, y, w = table(n=n, d=4, weights=weights)
+    source[:, 1] = 7.0
+    source[:, 2] = source[:, 0] > 3
+    pieces = Piecewise.of(source[: n // 2])  # the other rows reach beyond
+    X = pieces.encode(source).astype(np.float64)
+    beside = [np.sin(y)[:, None]] if last else []
+    return np.hstack([X, *beside]), y, w, (4, pieces.column)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("hidden", [(), (3,), (8,), (40, 20), (32, 32, 32), (100,)])
+@pytest.mark.parametrize("last", [False, True])
+def test_steps_are_trained_as_any_other_inputs(simd, name, hidden, last):
+    X, y, w, steps = steps_of(last=last, weights=last)
+    arch, training = Architecture(hidden, (7,), "silu"), Training(batch_size=16, clip_value=5.0)
+    assert_same(X, y, w, strategy(name), arch, training, steps=steps, rtol=1e-7)
+    assert_same(X, y, w, strategy(name), Architecture(None, hidden), training, steps=steps)
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 32, 64, 100, 1000])
+def test_steps_in_every_batch(simd, batch_size):
+    X, y, w, steps = steps_of(n=97, weights=True)
+    arch, training = Architecture((6, 5), (5,)), Training(batch_size=batch_size)
+    stages = strategy("warmup", patience=2)
+    assert_same(X, y, w, stages, arch, training, valid=20, steps=steps, rtol=1e-7)
+
+
+def test_steps_whatever_the_threads(simd):
+    X, y, w, steps = steps_of(n=900, weights=True)
+    arch, training = Architecture((128, 64), (64,)), Training(batch_size=512)
+    args = (X.astype(np.float32), y, w, strategy("warmup"), arch, training)
+    one, three = (
+        engine(*args, precise=False, steps=steps, threads=threads).networks for threads in (1, 3)
+    )
+    assert one.parameters.tobytes() == three.parameters.tobytes()
+
+
+def test_inputs_that_are_no_steps_are_refused():
+    X, y, _, (first, column) = steps_of()
+    stages, arch, training = strategy("warmup"), Architecture((6,), ()), Training()
+    for value in (0.5, 1.5, -0.5, np.nan):
+        other = X.copy()
+        other[3, first : first + 2] = value
+        with pytest.raises(ValueError, match="row 3 of x has inputs that are no steps"):
+            engine(other, y, None, stages, arch, training, steps=(first, column))
+    for steps in ((first + 2, column), (first, column[:0]), (10**9, column)):
+        with pytest.raises(ValueError, match="do not fit the table"):
+            engine(X, y, None, stages, arch, training, steps=steps)
+    with pytest.raises(ValueError, match="do not follow the table's columns"):
+        engine(X, y, None, stages, arch, training, steps=(first, column[::-1].copy()))
+    bounded = dataclasses.replace(arch, input_bound=3.0)
+    with pytest.raises(ValueError, match="no bound on their inputs"):
+        engine(X, y, None, stages, bounded, training, steps=(first, column))
 
 
 def test_float32_follows_float64(simd):

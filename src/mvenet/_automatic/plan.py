@@ -130,11 +130,6 @@ def _beside(table: Table, last: Array, rows: Any) -> NDArray[Any]:
     return np.column_stack([table.of(rows), last[rows]])
 
 
-def encoded(piecewise: Piecewise, source: NDArray[Any], rows: Any) -> NDArray[Any]:
-    """Columns cut into pieces, of some rows."""
-    return piecewise.encode(source[rows])
-
-
 def usual_folds(n: int, targets: int = 1) -> int:
     """Folds of a table of n rows, for one of so many targets: these share time."""
     few, some = (8, 5) if targets == 1 else (5, 3)  # benchmarks/targets.py
@@ -220,8 +215,7 @@ def describe(
     tables: dict[tuple[bool, bool], Table] = {}
     for log in scales:
         plain = on_scale(table, log)
-        pieces = replace(plain, columns=partial(encoded, piecewise, table.source))
-        tables |= {(log, False): plain, (log, True): pieces}
+        tables |= {(log, False): plain, (log, True): plain.encoded(piecewise)}
     if "networks" not in candidates:
         effort = replace(effort, means=(), further=())
     others = tuple(mean for mean in candidates if mean != "networks")

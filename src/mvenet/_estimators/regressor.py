@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -247,10 +246,11 @@ class MVERegressor(NetworkRegressor):
         encodings, piecewise = self._encodings(bool(folds)), None
         if folds or any(encodings):
             piecewise = Piecewise.of(table.source[table.rows])
-        pieces = None if piecewise is None else partial(plans.encoded, piecewise, table.source)
         parts = folds or [(table.rows, table.rows[:0])]
         requests = [
-            self._request(replace(scaled, columns=pieces if encoded else None), parts, entropy)
+            self._request(
+                scaled.encoded(piecewise) if encoded and piecewise else scaled, parts, entropy
+            )
             for scaled in (plans.on_scale(table, log) for log in scales)
             for encoded in encodings
         ]
@@ -406,7 +406,7 @@ class MVERegressor(NetworkRegressor):
         """The rows left out on a scale, and the networks of each encoding as candidates."""
         first = plan.scales.index(log) * len(plan.encodings)
         requests = plan.rounds[0].requests[first : first + len(plan.encodings)]
-        held_out = OutOfFold(replace(requests[0].table, columns=None), plan.folds, log)
+        held_out = OutOfFold(replace(requests[0].table, columns=None, steps=None), plan.folds, log)
         candidates = []
         for number, request in enumerate(requests):
             result, encoded = trained[first + number], request.table.columns is not None

@@ -101,6 +101,7 @@ class _Work:
     subsets: Sequence[tuple[fleet.Rows, fleet.Rows]]
     architecture: Architecture
     training: Training
+    steps: fleet.Steps | None
     threads: int | None  # of a unit, as the user set them
     share: int  # else at most so many, because there are more slots than units
     sender: tuple[str, str]
@@ -115,6 +116,7 @@ def train(
     *,
     architecture: Architecture,
     training: Training,
+    steps: fleet.Steps | None = None,
     threads: int | None = None,
     progress: fleet.Progress | None = None,
 ) -> fleet.Fleet:
@@ -132,20 +134,23 @@ def train(
             networks,
             architecture=architecture,
             training=training,
+            steps=steps,
             threads=threads or effective_threads(None),
             record_history=True,
             progress=progress,
         )
-    steps = [fleet.planned_steps([n], subsets, training.batch_size) for n in networks]
-    units = _units(fleet.families(networks), steps, UNITS_A_WORKER * workers.slots)
+    work = [fleet.planned_steps([n], subsets, training.batch_size) for n in networks]
+    units = _units(fleet.families(networks), work, UNITS_A_WORKER * workers.slots)
     share = max(1, workers.slots // len(units))
-    work = _Work(X, y, sample_weight, subsets, architecture, training, threads, share, sender())
+    common = _Work(
+        X, y, sample_weight, subsets, architecture, training, steps, threads, share, sender()
+    )
     tasks = [[networks[i] for i in unit] for unit in units]
     done: dict[int, fleet.Fleet] = {}
     results = (
-        Sent(workers.client, _train_unit, work, tasks).results()
+        Sent(workers.client, _train_unit, common, tasks).results()
         if workers.client
-        else _on_joblib(work, tasks)
+        else _on_joblib(common, tasks)
     )
     for number, trained in results:
         done[number] = trained
@@ -154,15 +159,15 @@ def train(
     return _put_together(units, [done[i] for i in range(len(units))])
 
 
-def _units(families: list[list[int]], steps: list[int], most: int) -> list[list[int]]:
+def _units(families: list[list[int]], work: list[int], most: int) -> list[list[int]]:
     """Numbers of the networks of each unit, of about equal work; groups stay together."""
-    work = [sum(steps[i] for i in family) for family in families]
+    together = [sum(work[i] for i in family) for family in families]
     units: list[list[int]] = [[] for _ in range(min(most, len(families)))]
     loads = [0] * len(units)
-    for f in sorted(range(len(families)), key=lambda f: -work[f]):
+    for f in sorted(range(len(families)), key=lambda f: -together[f]):
         lightest = loads.index(min(loads))
         units[lightest] += families[f]
-        loads[lightest] += work[f]
+        loads[lightest] += together[f]
     return units
 
 
@@ -178,6 +183,7 @@ def _train_unit(work: _Work, networks: Sequence[fleet.Network]) -> fleet.Fleet:
         networks,
         architecture=work.architecture,
         training=work.training,
+        steps=work.steps,
         threads=work.threads or free,
         record_history=True,
     )

@@ -32,6 +32,9 @@ VARIANCE_FLOOR = 1e-6  # the engine's, in units of the variance of y
 DESCRIBED = 500  # bytes at least of a training as Python objects
 
 Rows = NDArray[np.int64]
+# Inputs that are steps (mvenet._models.piecewise): how many come before them, and the column that
+# each is of.
+Steps = tuple[int, Rows]
 Progress = Callable[[int], object]
 
 
@@ -112,6 +115,7 @@ def train(
     *,
     architecture: Architecture,
     training: Training,
+    steps: Steps | None = None,
     threads: int = 1,
     precise: bool = False,
     record_history: bool = False,
@@ -128,6 +132,8 @@ def train(
         Row numbers; the validation rows may be empty.
     networks : sequence of Network
     architecture, training : Architecture, Training
+    steps : Steps or None
+        Which columns of X are steps, if some are: the engine then need not multiply all of them.
     threads : int
     precise : bool
         float64 instead of float32: for the tests against the reference; no estimator uses it.
@@ -164,6 +170,7 @@ def train(
         precise=precise,
         threads=threads,
         record_history=record_history,
+        steps=steps,
         progress=progress,
         **vars(training) | {"clip_value": clip},
     )

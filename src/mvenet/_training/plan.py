@@ -16,13 +16,14 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mvenet._models.architecture import Architecture
+from mvenet._models.piecewise import Piecewise
 from mvenet._training import distributed, fleet
 from mvenet._training.dependence import Dependence
 from mvenet._training.progress import steps_bar
@@ -51,6 +52,8 @@ class Table:
         Which rows belong together, if that is known.
     first : ndarray of shape (n,), int, or None
         If copies of rows count once: for each row the first that is equal to it.
+    steps : fleet.Steps or None
+        Which of the inputs that networks read are steps, if some are.
     by_folds : callable or None
         Makes the columns anew for folds, if some were learned from y.
     """
@@ -62,7 +65,14 @@ class Table:
     columns: Callable[[Any], NDArray[Any]] | None = None
     dependence: Dependence | None = None
     first: fleet.Rows | None = None
+    steps: fleet.Steps | None = None
     by_folds: Callable[[Subsets, fleet.Rows], NDArray[Any]] | None = None
+
+    def encoded(self, piecewise: Piecewise) -> Table:
+        """The table of which networks read columns cut into pieces."""
+        steps = (self.source.shape[1], piecewise.column) if len(piecewise.column) else None
+        columns = partial(_encoded, piecewise, self.source)
+        return dataclasses.replace(self, columns=columns, steps=steps)
 
     def within(self, folds: Subsets) -> Table:
         """The table for these folds: what is learned from y comes from rows that each trains on."""
@@ -80,6 +90,10 @@ class Table:
         """What networks read of some rows."""
         made = self.columns is None or "X" in vars(self)
         return self.X[rows] if made or self.columns is None else self.columns(rows)
+
+
+def _encoded(piecewise: Piecewise, source: NDArray[Any], rows: Any) -> NDArray[Any]:
+    return piecewise.encode(source[rows])
 
 
 @dataclass(frozen=True)
@@ -231,6 +245,7 @@ def _train(
         networks,
         architecture=first.architecture,
         training=first.training,
+        steps=first.table.steps,
         threads=threads,
         progress=progress,
     )
@@ -343,6 +358,7 @@ def _measured(requests: Sequence[Request], threads: int) -> Workload:
         some,
         architecture=first.architecture,
         training=first.training,
+        steps=first.table.steps,
         threads=threads,
     )
     seconds = (time.perf_counter() - start) / trained.steps * together
