@@ -311,7 +311,7 @@ def test_far_outside_a_calibrated_search_is_as_unsure_as_the_search(target):
     model = CalibratedRegressor(search).fit(X, np.exp(Y))
     alone = model.members_[0].predict_dist([[9.0, 9.0]])
     dist = model.predict_dist([[9.0, 9.0]])
-    assert alone.epistemic > alone.aleatoric
+    assert alone.epistemic > 0.5 * alone.aleatoric  # there is something to lose
     for part in ("epistemic", "aleatoric", "std"):
         assert_allclose(getattr(dist, part), getattr(alone, part))
 

@@ -68,7 +68,8 @@ class NetworkKind:
             [(rows, rows[:0]) for rows, _ in folds],
             networks,
             Architecture(self.hidden_mean, self.hidden_var, "silu", bound),
-            Training(batch_size=size),
+            # Outliers then move neither mean nor variance much: docs/understand/search.md.
+            Training(batch_size=size, objective="student-t" if self.joint else "nll"),
         )
 
     def _stages(self, n: int, size: int) -> Iterator[Stage]:
