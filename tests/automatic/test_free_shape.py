@@ -130,7 +130,7 @@ def test_the_shape_of_residuals_is_that_of_the_noise_in_every_row():
 
 
 def test_zeros_are_an_atom_and_its_probability_follows_the_row(rain):
-    model, X, y = rain
+    model, X, _ = rain
     dist = model.predict_dist(X)
     assert isinstance(dist, WithAtoms) and dist.atoms.tolist() == [0.0]
     dry = dist.pmf(0.0)
