@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from mvenet._automatic import gaussian_process_fit
 from mvenet._automatic.constants import (
+    FEW_ROWS,
     FEWEST_TREES,
     LINEAR_PENALTIES,
     MOST_COLUMNS_OF_A_PROCESS,
@@ -23,6 +24,7 @@ from mvenet._automatic.constants import (
     MOST_ROWS_OF_A_TREE,
     TIMED_ROWS,
     TREE_VALUES,
+    TREE_VALUES_OF_MANY,
     TREES,
 )
 from mvenet._automatic.kinds import Folds
@@ -116,7 +118,8 @@ def _candidate(mean: Any, held_out: OutOfFold, folds: Folds, seed: int, threads:
         model = fitted(train)
         predicted, later = means_of(model, test), means_of(model, held_out.later[fold])
         if isinstance(model, Forest):
-            values = model.thinned(TREE_VALUES).values(table.X[test])
+            count = TREE_VALUES if len(table.rows) < FEW_ROWS else TREE_VALUES_OF_MANY
+            values = model.thinned(count).values(table.X[test])
             return predicted, later, held_out.bounded(values)
         if isinstance(model, GivenRegressor) and model.has_density:
             return predicted, later, held_out.bounded(_quantiles(name, model, table.X[test]))

@@ -32,7 +32,8 @@ MOST_ROWS_MIXED = 50_000  # that shape and weights are fitted on: untested
 BETTER_BY = 2.0  # standard errors by which the log scale must be better: untested
 
 # --- free shapes and atoms -----------------------------------------------------------------------
-TREE_VALUES = 50  # trees whose values are components: docs/understand/search.md
+# Trees whose values are components; from FEW_ROWS on fewer: docs/understand/search.md
+TREE_VALUES, TREE_VALUES_OF_MANY = 50, 25
 MARGINAL_VALUES = 32  # quantiles of y that stand for its distribution: untested
 # Of normals around the trees' values, in standard deviations of y.
 WIDTHS = np.array([0.0026, 0.01, 0.033, 0.08, 0.16, 0.33, 0.65])  # untested

@@ -48,7 +48,6 @@ from mvenet._automatic.constants import (
     SMALLEST_WEIGHT,
     STEPS,
     THRESHOLDS,
-    TREE_VALUES,
     WIDTHS,
 )
 from mvenet._automatic.ends import Bounds, Evidence, Known, bounded, known
@@ -124,11 +123,14 @@ class Found:
         count = sum(len(some) for some in self.widths)
         return float(self.weights[:, -count:].sum(axis=1).mean())
 
-    def shape(self, fitted: Sequence[Callable[[], Any]]) -> FreeShape | None:
-        """The free shape of a model, from the candidates that sample values, fitted to all rows."""
+    def shape(self, fitted: Sequence[tuple[Callable[[], Any], int]]) -> FreeShape | None:
+        """The free shape of a model, from the candidates that sample values, fitted to all rows.
+
+        With each comes how many values it samples.
+        """
         if self.widths is None or self.ends is None or self.weights is None:
             return None
-        named: list[Callable[[], Sampler]] = [partial(_sampler, model) for model in fitted]
+        named: list[Callable[[], Sampler]] = [partial(_sampler, *model) for model in fitted]
         named += [partial(Constant, values) for values in self.constants]
         *around_values, around_residuals = self.widths
         kept = [
@@ -145,11 +147,11 @@ class Found:
         )
 
 
-def _sampler(fitted: Callable[[], Any]) -> Sampler:
-    """What samples values, of a model that is fitted to all rows."""
+def _sampler(fitted: Callable[[], Any], count: int) -> Sampler:
+    """What samples so many values, of a model that is fitted to all rows."""
     model = fitted()
     if isinstance(model, Forest):
-        return TreeValues(model.thinned(TREE_VALUES))
+        return TreeValues(model.thinned(count))
     return GivenQuantiles(model)
 
 

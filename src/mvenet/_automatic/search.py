@@ -314,13 +314,14 @@ def _shaped(
     """Atoms, free shape and narrowest component of a composite."""
     if free is None:
         return {}
-    samplers = [candidate for candidate in candidates if candidate.values is not None]
 
     def fitted(candidate: Candidate) -> Any:
         assert candidate.refit is not None
         return means.get(again.key(candidate)) or candidate.refit()
 
-    shape = free.shape([partial(fitted, candidate) for candidate in samplers])
+    shape = free.shape(
+        [(partial(fitted, c), len(c.values)) for c in candidates if c.values is not None]
+    )
     # Where values are atoms, how narrow a component is makes no difference.
     narrowest = 0.0 if log or free.atoms is not None else 0.5 * free.resolution
     both = {"atoms": free.known.atoms, "ends": free.known.ends}
