@@ -744,6 +744,18 @@ nb::object probabilities(const Square<double>& means, const Square<double>& stds
     return found.release();
 }
 
+nb::object shares_below(const Square<double>& means, const Square<double>& stds,
+                        const Square<double>& weights, const Vector<double>& places) {
+    const Mixtures mixtures = mixtures_of(means, stds, weights);
+    const Kernels& kernels = chosen();
+    Owned<float> found({places.shape(0), means.shape(1)});
+    {
+        const nb::gil_scoped_release unlocked;
+        kernels.shares_below(mixtures, places.data(), std::int64_t(places.shape(0)), found.data());
+    }
+    return found.release();
+}
+
 nb::object partials(const Square<double>& means, const Square<double>& stds,
                     const Square<double>& weights, const Square<double>& cells,
                     const Vector<double>& origin) {
@@ -851,6 +863,8 @@ NB_MODULE(_engine, m) {
     m.def("probabilities", &probabilities, nb::kw_only(), "means"_a, "stds"_a, "weights"_a,
           "places"_a, "sign"_a,
           "Probability below each of the places, or above, of mixtures of normals.");
+    m.def("shares_below", &shares_below, nb::kw_only(), "means"_a, "stds"_a, "weights"_a,
+          "places"_a, "Probability below each of the places, to six decimals.");
     m.def("partials", &partials, nb::kw_only(), "means"_a, "stds"_a, "weights"_a, "cells"_a,
           "origin"_a, "Probability and two moments within cells, of mixtures of normals.");
     m.def("crps", &crps, nb::kw_only(), "means"_a, "stds"_a, "weights"_a, "y"_a,

@@ -259,6 +259,8 @@ struct Kernels {
     // the probability below each of the places, [place][row]
     void (*probabilities)(const Mixtures&, const double* places, std::int64_t count, bool by_row,
                           double sign, double* out);
+    // the same below places that are those of all rows, to six decimals
+    void (*shares_below)(const Mixtures&, const double* places, std::int64_t count, float* out);
     void (*crps)(const Mixtures&, const double* y, double* out);
     void (*partials)(const Mixtures&, const double* cells, std::int64_t count, const double* origin,
                      double* out);

@@ -17,6 +17,7 @@ const Kernels& kernels_avx2() {
                                      avx2::pair_sums,
                                      avx2::quantiles,
                                      avx2::probabilities,
+                                     avx2::shares_below,
                                      avx2::crps,
                                      avx2::partials,
                                      avx2::grow_tree};

@@ -18,6 +18,7 @@ const Kernels& kernels_avx512() {
         avx512::pair_sums,
         avx512::quantiles,
         avx512::probabilities,
+        avx512::shares_below,
         avx512::crps,
         avx512::partials,
         avx512::grow_tree};

@@ -23,6 +23,7 @@ const Kernels& kernels_baseline() {
         baseline::pair_sums,
         baseline::quantiles,
         baseline::probabilities,
+        baseline::shares_below,
         baseline::crps,
         baseline::partials,
         baseline::grow_tree};

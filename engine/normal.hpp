@@ -30,4 +30,16 @@ template <class T> MVENET_INLINE void standard_normal(Vec<T> z, Vec<T>& below, V
     density = bell * T(0.39894228040143267794);
 }
 
+// Probability below z, off by 1e-7 at most: Abramowitz and Stegun's 7.1.26.
+MVENET_INLINE Vec<float> roughly_below(Vec<float> z) {
+    const Vec<float> x = 0.70710678f * (z < 0.0f ? -z : z);
+    const Vec<float> t = 1.0f / (1.0f + 0.3275911f * x);
+    Vec<float> p = 1.061405429f * t - 1.453152027f;
+    p = p * t + 1.421413741f;
+    p = p * t - 0.284496736f;
+    p = p * t + 0.254829592f;
+    const Vec<float> beyond = 0.5f * t * p * exponential<float, true>(-x * x);
+    return z < 0.0f ? beyond : 1.0f - beyond;
+}
+
 }  // namespace mvenet::MVENET_ISA

@@ -322,11 +322,15 @@ private:
             const std::ptrdiff_t at = parameter - net.parameter();
             adam<T>(parameter, gradient, first + at, second + at, n, its_penalty, clip, step_size);
         };
-        if (net.has_stairs(part.layer)) net.collect(part.from, part.to);
-        const std::ptrdiff_t from = net.begin(part.layer, part.from);
-        move(layer.weight + from, layer.weight_gradient + from,
-             net.begin(part.layer, part.to) - from, penalty);
-        if (net.has_stairs(part.layer)) net.build(part.from, part.to);
+        // With stairs a column after the other: what one step writes the next finds in the cache.
+        const int some = net.has_stairs(part.layer) ? 1 : part.to - part.from;
+        for (int from = part.from; from < part.to; from += some) {
+            if (net.has_stairs(part.layer)) net.collect(from, from + some);
+            const std::ptrdiff_t at = net.begin(part.layer, from);
+            move(layer.weight + at, layer.weight_gradient + at,
+                 net.begin(part.layer, from + some) - at, penalty);
+            if (net.has_stairs(part.layer)) net.build(from, from + some);
+        }
         if (part.from == 0) move(layer.bias, layer.bias_gradient, padded<T>(layer.out), T(0));
     }
 

@@ -141,6 +141,13 @@ def probabilities(
     places: NDArray[np.float64],
     sign: float,
 ) -> NDArray[np.float64]: ...
+def shares_below(
+    *,
+    means: NDArray[np.float64],
+    stds: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    places: NDArray[np.float64],
+) -> NDArray[np.float32]: ...
 def partials(
     *,
     means: NDArray[np.float64],

@@ -510,6 +510,19 @@ def test_quantiles_of_every_instruction_set_agree_with_scipy(simd, q):
     assert abs(below[1, 5] - q) < 1e-12
 
 
+@pytest.mark.parametrize("rows", [1, 17, 40])
+def test_shares_below_places_agree_with_scipy_to_six_decimals(simd, rows):
+    rng = np.random.default_rng(2)
+    means, stds = 1e6 + rng.normal(size=(9, rows)), np.exp(3 * rng.normal(size=(9, rows)) - 3)
+    places = np.concatenate([[-np.inf], means[:3, 0], 1e6 + np.linspace(-5, 5, 41), [np.inf]])
+    for weights in (rng.dirichlet(np.ones(9))[:, None], rng.dirichlet(np.ones(9), rows).T.copy()):
+        found = _engine.shares_below(means=means, stds=stds, weights=weights, places=places)
+        expected = [(weights * norm.cdf((place - means) / stds)).sum(axis=0) for place in places]
+        assert np.abs(found - np.array(expected)).max() < 1e-6
+    with pytest.raises(ValueError, match="for each member"):
+        _engine.shares_below(means=means, stds=stds[:1], weights=weights, places=places)
+
+
 def test_scores_and_tails_of_every_instruction_set_agree_with_scipy(simd):
     rng = np.random.default_rng(1)
     means, stds = rng.normal(size=(5, 7)), np.exp(rng.normal(size=(5, 7)))

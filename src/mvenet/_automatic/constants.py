@@ -48,6 +48,7 @@ STEPS = (1.0, 0.85, 0.7, 0.5, 0.3, 0.15)  # towards the new weights: untested
 # How much of the new weights is those of least CRPS: benchmarks/ablation.py --only by_crps
 BY_CRPS = (0.0, 0.5, 1.0)
 EARNED_BY = 1.0  # standard errors, of likelihood or CRPS: benchmarks/ablation.py --only earned_by
+AS_GOOD = 1.005  # times the lowest CRPS at most, for a likelier step: docs/understand/search.md
 MEAN_WORSE = 1.02  # times the mean's error that a better shape may cost at most: untested
 PARTS = 4  # of the rows, each compared by weights that the others made: untested
 MOST_ROWS_SHAPED = 20_000  # that the weights of a free shape are fitted on: untested

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from mvenet import _engine
 from mvenet._automatic.atoms import atoms_of, resolution
 from mvenet._automatic.constants import (
+    AS_GOOD,
     BIN_PRIOR_ROWS,
     BY_CRPS,
     EARNED_BY,
@@ -269,16 +270,12 @@ class _Components:
             group = np.zeros(int(own.sum()), dtype=np.int64)
             yield _Components(self.means[own], self.stds[own], group, self.within[own])
 
-    def below(self, places: Array) -> Array:
+    def below(self, places: Array) -> NDArray[np.float32]:
         """Probability up to each place, (places, n), of components that weigh the same."""
-        found: Array = _engine.probabilities(
-            means=self.means,
-            stds=self.stds,
-            weights=self.weights(np.ones((1, 1))),
-            places=places[:, None],
-            sign=1.0,
+        weights = self.weights(np.ones((1, 1)))
+        return _engine.shares_below(
+            means=self.means, stds=self.stds, weights=weights, places=places
         )
-        return found
 
 
 def fit(
@@ -503,8 +500,8 @@ def _best_step(
     """The step towards new weights, (2, groups, n), that helps most, or None.
 
     None may cost CRPS, nor make the mean's error more than ``worse`` times as large. Of those whose
-    CRPS is within a standard error of the lowest, the likeliest is taken: where the CRPS sees no
-    difference, the likelihood does.
+    CRPS is within a standard error of the lowest, or half a percent, the likeliest is taken: where
+    the CRPS sees next to no difference, the likelihood does.
 
     Noises gain by the last training, on all rows, and values about half as much: with a share s of
     values, the CRPS then is expected to be ``1 - (1 - s / 2) (1 - factor)`` of that out of fold.
@@ -528,8 +525,13 @@ def _best_step(
     if not tried:
         return None
     least = min((crps for _, crps, _ in tried), key=scored.rows.mean)
-    close = [t for t in tried if scored.rows.within_a_standard_error(t[1] - least)]
-    return max(close, key=lambda t: t[2])[0]
+    mean, enough = scored.rows.mean, AS_GOOD * scored.rows.mean(least)
+    close = [
+        (step, gain)
+        for step, crps, gain in tried
+        if scored.rows.within_a_standard_error(crps - least) or mean(crps) <= enough
+    ]
+    return max(close, key=lambda pair: pair[1])[0]
 
 
 def _densities(parts: _Components, y: Array, atoms: Atoms | None, cell: float, log: bool) -> Array:
@@ -699,7 +701,7 @@ class _Scored:
         places = middle if atoms is None else place_among(middle, atoms.values, atoms.cells)
         self._places, self._reached = middle, y[rows] <= middle[:, None]
         places = _log(places) if held_out.log else places
-        reached = self._reached.astype(np.float64)
+        reached = self._reached.astype(np.float32)
         # What each group expects up to each threshold, less what was seen: (groups, thresholds, n).
         self.off_by_group = np.empty((self.groups, *reached.shape), dtype=np.float32)
 
