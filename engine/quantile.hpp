@@ -256,6 +256,12 @@ static void probabilities(const Mixtures& all, const double* places, std::int64_
     }
 }
 
+// Two halves of a vector.
+template <class Half, int... I>
+MVENET_INLINE Vec<float> joined(Half a, Half b, std::integer_sequence<int, I...>) {
+    return __builtin_shufflevector(a, b, I...);
+}
+
 // The same below places that are the same for all rows, to six decimals: for comparisons of
 // thousands of mixtures at hundreds of places, where the rest is lost beside chance.
 static void shares_below(const Mixtures& all, const double* places, std::int64_t count,
@@ -278,14 +284,12 @@ static void shares_below(const Mixtures& all, const double* places, std::int64_t
         for (std::int64_t j = 0; j < count; ++j) {
             Vec<float> total{};
             for (std::int64_t k = 0; k < all.members; ++k) {
-                Narrow part[2];
-                for (int h = 0; h < 2; ++h) {
-                    const std::int64_t at = k * w + h * half;
+                const auto deviations = [&](std::int64_t at) {
                     const Vec<double> apart = places[j] - load<double>(mean + at);
-                    part[h] = __builtin_convertvector(apart * load<double>(steepness + at), Narrow);
-                }
-                Vec<float> z;
-                __builtin_memcpy(&z, part, sizeof z);
+                    return __builtin_convertvector(apart * load<double>(steepness + at), Narrow);
+                };
+                const Vec<float> z = joined(deviations(k * w), deviations(k * w + half),
+                                            std::make_integer_sequence<int, w>{});
                 total += load<float>(weight + k * w) * roughly_below(z);
             }
             __builtin_memcpy(out + j * all.rows + row, &total, sizeof(float) * std::size_t(here));
