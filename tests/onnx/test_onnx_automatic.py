@@ -53,6 +53,7 @@ MODELS = {
     "process": AutoRegressor(candidates=["gaussian process"], cv=3, random_state=0),
     "log": AutoRegressor(target="log", effort="low", cv=2, random_state=0),
     "two modes": AutoRegressor(**QUICK),
+    "skew": AutoRegressor(**QUICK),
     "grid": AutoRegressor(**QUICK),
     "zeros": AutoRegressor(**QUICK),
     "log grid": AutoRegressor(target="log", **QUICK),
@@ -61,6 +62,7 @@ MODELS = {
 TARGETS = {
     "log": np.exp(0.5 * Y),
     "two modes": HEAP + 0.1 * Y,
+    "skew": X[:, 2] + RNG.exponential(1.0, len(Y)),
     "grid": np.round(np.clip(Y, -4, 4)),
     "zeros": np.maximum(HEAP + 0.5 * Y, 0.0),
     "log grid": np.round(np.exp(0.4 * np.clip(Y, -4, 4))) + 1,
