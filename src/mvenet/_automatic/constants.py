@@ -18,6 +18,8 @@ FEW_ROWS = 5_000  # with fewer, starting more often takes seconds: untested
 # A weaker penalty is tried if the weakest so far has an error below so much of all others'.
 WORTH_MORE = 0.95  # benchmarks/ablation.py --only worth_more
 
+WORTH_A_START = 0.15  # share in the mean of what starts a second time: docs/understand/search.md
+
 # --- blend, shape and mixture --------------------------------------------------------------------
 SMALLEST_SHARE = 0.05  # of a mean, and of a noise: benchmarks/ablation.py --only smallest_share
 SMALLEST_WEIGHT = 2e-3  # of a component; what weighs less is left out: untested

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvenet._automatic import baselines, free_shape, refit, serial
-from mvenet._automatic.constants import BETTER_BY, WORTH_MORE
+from mvenet._automatic.constants import BETTER_BY, WORTH_A_START, WORTH_MORE
 from mvenet._automatic.kinds import NetworkKind
 from mvenet._automatic.out_of_fold import Candidate, OutOfFold, Prediction
 from mvenet._automatic.plan import SearchPlan
@@ -175,7 +175,7 @@ class _Shapes:
 def _train_tiers(plan: SearchPlan, state: _State) -> Fitting[None]:
     """Train the networks of tier after tier, as long as weaker penalties help.
 
-    A second start is for what has a share after the first: the others would have none, either.
+    A second start is for what has a large share after the first: others would change little.
     """
     for tier in plan.effort.tiers:
         every = tier is plan.effort.means or plan.effort.eager
@@ -183,8 +183,8 @@ def _train_tiers(plan: SearchPlan, state: _State) -> Fitting[None]:
         yield from _train_kinds(plan, state, kinds)
     if plan.effort.again and state.candidates:
         state.held_out.blend(state.candidates)
-        shared = (candidate.kind for candidate in state.candidates if candidate.share)
-        yield from _train_kinds(plan, state, plan.effort.second_starts(shared))
+        large = (c.kind for c in state.candidates if (c.share or 0.0) >= WORTH_A_START)
+        yield from _train_kinds(plan, state, plan.effort.second_starts(large))
 
 
 def _train_kinds(plan: SearchPlan, state: _State, kinds: Sequence[NetworkKind]) -> Fitting[None]:
