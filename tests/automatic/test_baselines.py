@@ -26,7 +26,7 @@ def test_trees_of_a_fold_have_not_seen_its_rows_and_know_no_threads():
     held_out = OutOfFold(Table(X, Y, None, every), folds, log=False)
     with short_trainings(times=1):
         trees, again = (
-            baselines.candidates(["trees"], held_out, folds, 0, threads=threads)[0]
+            baselines.begin(["trees"], held_out, folds, 0, threads=threads)()[0]
             for threads in (4, 1)
         )
     assert_array_equal(trees.mean, again.mean)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.linear_model import RidgeCV
@@ -59,12 +59,23 @@ def chosen(candidates: Any, n: int, columns: int) -> tuple[Any, ...]:
     return given
 
 
-def candidates(
+def begin(
     means: Sequence[Any], held_out: OutOfFold, folds: Folds, entropy: Any, threads: int
-) -> list[Candidate]:
-    """Fit each mean without each fold: candidates with out-of-fold predictions."""
+) -> Callable[[], list[Candidate]]:
+    """Fit each mean without each fold: what is returned waits for the candidates.
+
+    Workers of a cluster do it meanwhile; elsewhere it is done at once.
+    """
     seeds = [fleet.derived_seed(entropy, 1, 0, 0, number) % 2**32 for number in range(len(means))]
-    return [_candidate(m, held_out, folds, s, threads) for m, s in zip(means, seeds, strict=True)]
+    fits = [_Fit(m, held_out, folds, s) for m, s in zip(means, seeds, strict=True)]
+    tasks = [(number, fold) for number in range(len(means)) for fold in range(len(folds))]
+    fitted = distributed.begun_each(_without_fold, fits, tasks, threads)
+
+    def finish() -> list[Candidate]:
+        done, n = fitted(), len(folds)
+        return [fit.candidate(done[at * n : (at + 1) * n]) for at, fit in enumerate(fits)]
+
+    return finish
 
 
 def begin_refits(candidates: Sequence[Candidate]) -> None:
@@ -100,43 +111,68 @@ def _tree_work(n: int) -> float:
     return _tree_count(n) * rows * float(np.log2(rows + 1))
 
 
-def _candidate(mean: Any, held_out: OutOfFold, folds: Folds, seed: int, threads: int) -> Candidate:
-    table, name = held_out.table, mean if isinstance(mean, str) else type(mean).__name__
-    fit = FITS.get(name) or _given(mean)
+_OfFold = tuple[Array, Array, Array | None]  # means of the rows left out and later; their values
 
-    def fitted(rows: fleet.Rows) -> Any:
+
+@dataclass(frozen=True)
+class _Fit:
+    """A mean that is fitted without each fold, and then, if it is needed, to all rows."""
+
+    mean: Any
+    held_out: OutOfFold
+    folds: Folds
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Of its candidate."""
+        return self.mean if isinstance(self.mean, str) else type(self.mean).__name__
+
+    def fitted(self, rows: fleet.Rows) -> Any:
+        """To these rows."""
+        table = self.held_out.table
         weight = None if table.weight is None else table.weight[rows]
-        return fit(table.X[rows], table.y[rows], weight, seed)
+        fit = FITS.get(self.name) or _given(self.mean)
+        return fit(table.X[rows], table.y[rows], weight, self.seed)
 
-    def means_of(model: Any, rows: fleet.Rows) -> Array:
-        if not len(rows):
-            return np.zeros(0)
-        return held_out.bounded(_checked(name, model.predict(table.X[rows]), len(rows)))
-
-    def of_fold(fold: int) -> tuple[Array, Array, Array | None]:
-        train, test = folds[fold]
-        model = fitted(train)
-        predicted, later = means_of(model, test), means_of(model, held_out.later[fold])
-        if isinstance(model, Forest):
-            count = TREE_VALUES if len(table.rows) < FEW_ROWS else TREE_VALUES_OF_MANY
-            values = model.thinned(count).values(table.X[test])
-            return predicted, later, held_out.bounded(values)
-        if isinstance(model, GivenRegressor) and model.has_density:
-            return predicted, later, held_out.bounded(_quantiles(name, model, table.X[test]))
-        return predicted, later, None
-
-    def refit() -> Mean:
+    def refit(self) -> Mean:
+        """To all rows."""
         with threadpool_limits(1):
-            mean: Mean = fitted(table.rows)
+            mean: Mean = self.fitted(self.held_out.table.rows)
             return mean
 
-    jobs = (delayed(of_fold)(fold) for fold in range(len(folds)))
-    with threadpool_limits(1):  # sums in one order, whatever the threads
-        means, later, values = zip(*Parallel(n_jobs=threads, prefer="threads")(jobs), strict=True)
-    predicted = held_out.average(means)
-    sampled = None if values[0] is None else held_out.of_last(values)
-    rmse = held_out.rmse(predicted)
-    return Candidate(name, predicted, rmse, refit=refit, values=sampled, later=later)
+    def without(self, fold: int) -> _OfFold:
+        """What it predicts of the rows that a fold leaves out."""
+        table, bounded = self.held_out.table, self.held_out.bounded
+        train, test = self.folds[fold]
+        model = self.fitted(train)
+        predicted = self._means(model, test)
+        later = self._means(model, self.held_out.later[fold])
+        if isinstance(model, Forest):
+            count = TREE_VALUES if len(table.rows) < FEW_ROWS else TREE_VALUES_OF_MANY
+            return predicted, later, bounded(model.thinned(count).values(table.X[test]))
+        if isinstance(model, GivenRegressor) and model.has_density:
+            return predicted, later, bounded(_quantiles(self.name, model, table.X[test]))
+        return predicted, later, None
+
+    def _means(self, model: Any, rows: fleet.Rows) -> Array:
+        if not len(rows):
+            return np.zeros(0)
+        predicted = model.predict(self.held_out.table.X[rows])
+        return self.held_out.bounded(_checked(self.name, predicted, len(rows)))
+
+    def candidate(self, done: Sequence[_OfFold]) -> Candidate:
+        """What all folds make of it."""
+        means, later, values = zip(*done, strict=True)
+        predicted = self.held_out.average(means)
+        sampled = None if values[0] is None else self.held_out.of_last(values)
+        rmse = self.held_out.rmse(predicted)
+        return Candidate(self.name, predicted, rmse, refit=self.refit, values=sampled, later=later)
+
+
+def _without_fold(fits: Sequence[_Fit], task: tuple[int, int]) -> _OfFold:
+    number, fold = task
+    return fits[number].without(fold)
 
 
 def _checked(name: str, predicted: Any, n: int) -> Array:

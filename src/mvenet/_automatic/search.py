@@ -114,8 +114,8 @@ def search(plan: SearchPlan, threads: int) -> Fitting[Result]:
     held_out, candidates = state.held_out, state.candidates
     with stop:
         stop.leave_if_pressed()
-        candidates += baselines.candidates(plan.others, held_out, plan.folds, plan.entropy, threads)
-        yield from _train_tiers(plan, state)
+        others = baselines.begin(plan.others, held_out, plan.folds, plan.entropy, threads)
+        yield from _train_tiers(plan, state, others)
     if not candidates:
         why = "Every network of the search diverged: are there outliers in X?"
         raise stop.pressed or fleet.DivergedError(why)
@@ -172,14 +172,21 @@ class _Shapes:
         return self._begun[factor]()
 
 
-def _train_tiers(plan: SearchPlan, state: _State) -> Fitting[None]:
+def _train_tiers(
+    plan: SearchPlan, state: _State, others: Callable[[], list[Candidate]]
+) -> Fitting[None]:
     """Train the networks of tier after tier, as long as weaker penalties help.
 
+    ``others`` waits for candidates that are no networks: a cluster fits them beside the first tier.
     A second start is for what has a large share after the first: others would change little.
     """
-    for tier in plan.effort.tiers:
-        every = tier is plan.effort.means or plan.effort.eager
-        kinds = [kind for kind in tier if every or _improving(kind, state.candidates)]
+    first = len(state.candidates)
+    try:
+        yield from _train_kinds(plan, state, plan.effort.means)
+    finally:  # also after Ctrl-C
+        state.candidates[first:first] = others()
+    for tier in plan.effort.further:
+        kinds = [k for k in tier if plan.effort.eager or _improving(k, state.candidates)]
         yield from _train_kinds(plan, state, kinds)
     if plan.effort.again and state.candidates:
         state.held_out.blend(state.candidates)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -107,7 +108,7 @@ class _Work:
     sender: tuple[str, str]
 
 
-def train(
+def begin(
     X: NDArray[Any],
     y: NDArray[np.float64],
     sample_weight: NDArray[np.float64] | None,
@@ -118,15 +119,17 @@ def train(
     training: Training,
     steps: fleet.Steps | None = None,
     threads: int | None = None,
-    progress: fleet.Progress | None = None,
-) -> fleet.Fleet:
-    """Train a fleet as :func:`mvenet._training.fleet.train` does, on the active back end's workers.
+) -> Callable[[fleet.Progress | None], fleet.Fleet]:
+    """Begin to train a fleet as :func:`mvenet._training.fleet.train` does; what is returned waits.
 
-    ``threads`` are those of a unit; None takes all that a worker has.
+    On a cluster the units of several fleets that are begun fill its workers together. Elsewhere a
+    fleet is trained when it is waited for. ``threads`` are those of a unit; None takes all that a
+    worker has.
     """
     workers = active_workers()
     if workers is None:
-        return fleet.train(
+        here = threads or effective_threads(None)
+        return lambda progress: fleet.train(
             X,
             y,
             sample_weight,
@@ -135,7 +138,7 @@ def train(
             architecture=architecture,
             training=training,
             steps=steps,
-            threads=threads or effective_threads(None),
+            threads=here,
             record_history=True,
             progress=progress,
         )
@@ -146,17 +149,17 @@ def train(
         X, y, sample_weight, subsets, architecture, training, steps, threads, share, sender()
     )
     tasks = [[networks[i] for i in unit] for unit in units]
-    done: dict[int, fleet.Fleet] = {}
-    results = (
-        Sent(workers.client, _train_unit, common, tasks).results()
-        if workers.client
-        else _on_joblib(common, tasks)
-    )
-    for number, trained in results:
-        done[number] = trained
-        if progress is not None:
-            progress(sum(part.steps for part in done.values()))
-    return _put_together(units, [done[i] for i in range(len(units))])
+    sent = Sent(workers.client, _train_unit, common, tasks) if workers.client else None
+
+    def finish(progress: fleet.Progress | None) -> fleet.Fleet:
+        done: dict[int, fleet.Fleet] = {}
+        for number, trained in sent.results() if sent else _on_joblib(common, tasks):
+            done[number] = trained
+            if progress is not None:
+                progress(sum(part.steps for part in done.values()))
+        return _put_together(units, [done[i] for i in range(len(units))])
+
+    return finish
 
 
 def _units(families: list[list[int]], work: list[int], most: int) -> list[list[int]]:
@@ -289,14 +292,36 @@ def begun(make: Callable[[], T]) -> Callable[[], T]:
     workers = active_workers()
     if workers is None or workers.client is None:
         return cache(make)
-    sent = Sent(workers.client, _made, (sender(), make), [None])
-    return cache(lambda: next(result for _, result in sent.results()))
+    finish = begun_each(_called, make, [None], 1)
+    return cache(lambda: finish()[0])
 
 
-def _made(work: tuple[tuple[str, str], Callable[[], T]], _: None) -> T:
-    refuse_others(work[0])
+def _called(make: Callable[[], T], _: None) -> T:
+    return make()
+
+
+def begun_each(
+    call: Callable[[Any, Any], T], shared: Any, tasks: Sequence[Any], threads: int
+) -> Callable[[], list[T]]:
+    """Let workers call this with what is shared and each task; what is returned waits for all.
+
+    Without a cluster ``threads`` of this process do it at once.
+    """
+    workers = active_workers()
+    if workers is not None and workers.client is not None:
+        sent = Sent(workers.client, _made, (sender(), call, shared), tasks)
+        return lambda: [result for _, result in sorted(sent.results(), key=itemgetter(0))]
+    jobs = (joblib.delayed(call)(shared, task) for task in tasks)
     with threadpool_limits(1):  # sums in one order, whatever the threads
-        return work[1]()
+        done: list[T] = joblib.Parallel(n_jobs=threads, prefer="threads")(jobs)
+    return lambda: done
+
+
+def _made(work: tuple[tuple[str, str], Callable[[Any, Any], T], Any], task: Any) -> T:
+    sent_by, call, shared = work
+    refuse_others(sent_by)
+    with threadpool_limits(1):
+        return call(shared, task)
 
 
 def require_folders(client: Any, folders: Sequence[Path]) -> None:

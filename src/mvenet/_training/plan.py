@@ -203,12 +203,18 @@ def drive(
 
         def answered(requests: Sequence[Request]) -> Iterator[tuple[int, fleet.Fleet]]:
             nonlocal done
-            for numbers in _alike(requests):
-                together = [requests[i] for i in numbers]
-                trained, whole = _train(together, threads, tick if watchers else None)
+            # All are begun before the first is waited for: a cluster's workers then never are idle.
+            begun = [
+                (numbers, _begin([requests[i] for i in numbers], threads))
+                for numbers in _alike(requests)
+            ]
+            for numbers, finish in begun:
+                whole = finish(tick if watchers else None)
                 tick(whole.steps)
                 done += whole.steps
-                yield from zip(numbers, trained, strict=True)
+                ends = itertools.accumulate(len(requests[i].networks) for i in numbers)
+                for i, end in zip(numbers, ends, strict=True):
+                    yield i, whole[end - len(requests[i].networks) : end]
 
         waiting = {i: next(fit) for i, fit in enumerate(fits)}
         while waiting:
@@ -231,13 +237,13 @@ def drive(
     return [results[i] for i in range(len(fits))]
 
 
-def _train(
-    requests: Sequence[Request], threads: int | None, progress: fleet.Progress | None
-) -> tuple[list[fleet.Fleet], fleet.Fleet]:
-    """The fleet of each request, and that of all."""
+def _begin(
+    requests: Sequence[Request], threads: int | None
+) -> Callable[[fleet.Progress | None], fleet.Fleet]:
+    """Begin the fleet of requests that are alike."""
     subsets, networks = _merged(requests)
     first = requests[0]
-    whole = distributed.train(
+    return distributed.begin(
         first.table.X,
         first.table.y,
         first.table.weight,
@@ -247,11 +253,7 @@ def _train(
         training=first.training,
         steps=first.table.steps,
         threads=threads,
-        progress=progress,
     )
-    ends = itertools.accumulate(len(request.networks) for request in requests)
-    starts = [0, *ends]
-    return [whole[a:b] for a, b in itertools.pairwise(starts)], whole
 
 
 def _alike(requests: Iterable[Request]) -> list[list[int]]:
