@@ -773,6 +773,18 @@ nb::object partials(const Square<double>& means, const Square<double>& stds,
     return found.release();
 }
 
+nb::object moments(const Square<double>& means, const Square<double>& stds,
+                   const Square<double>& weights) {
+    const Mixtures mixtures = mixtures_of(means, stds, weights);
+    const Kernels& kernels = chosen();
+    Owned<double> found({2, means.shape(1)});
+    {
+        const nb::gil_scoped_release unlocked;
+        kernels.moments(mixtures, found.data());
+    }
+    return found.release();
+}
+
 nb::object crps(const Square<double>& means, const Square<double>& stds,
                 const Square<double>& weights, const Vector<double>& y) {
     const Mixtures mixtures = mixtures_of(means, stds, weights);
@@ -867,6 +879,8 @@ NB_MODULE(_engine, m) {
           "places"_a, "Probability below each of the places, to six decimals.");
     m.def("partials", &partials, nb::kw_only(), "means"_a, "stds"_a, "weights"_a, "cells"_a,
           "origin"_a, "Probability and two moments within cells, of mixtures of normals.");
+    m.def("moments", &moments, nb::kw_only(), "means"_a, "stds"_a, "weights"_a,
+          "Means and standard deviations of mixtures of normals.");
     m.def("crps", &crps, nb::kw_only(), "means"_a, "stds"_a, "weights"_a, "y"_a,
           "Continuous ranked probability scores of mixtures of normals.");
     m.def("count_lines", &lines, "text"_a,

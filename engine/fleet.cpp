@@ -16,6 +16,7 @@
 
 #include "crew.hpp"
 #include "threads.hpp"
+#include "tiny.hpp"
 
 namespace mvenet {
 namespace {
@@ -326,10 +327,12 @@ public:
                     wake();
                     break;
                 case Queue::Next::nothing_yet:
-                    if (Gang* gang = crew_ > 1 ? neediest() : nullptr)
+                    if (Gang* gang = crew_ > 1 ? neediest() : nullptr) {
+                        const TinyIsZero tiny_is_zero;
                         gang->help([&] { return queue_.news() != news; });
-                    else
+                    } else {
                         queue_.wait_for_news(news);
+                    }
             }
         }
     }
@@ -410,6 +413,7 @@ void train_fleet(const KernelsFor<T>& kernels, const Plan& plan, const Table& ta
         }
         const auto data = library.borrow(std::size_t(job.subset));
         if (stop) return;
+        const TinyIsZero tiny_is_zero;
         *result.outcome =
             kernels.train(plan, job.stage, data->rows[0], data->rows[1], result.parameters,
                           result.history, {&stop, &steps, helpers});

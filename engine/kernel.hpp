@@ -264,6 +264,7 @@ struct Kernels {
     void (*crps)(const Mixtures&, const double* y, double* out);
     void (*partials)(const Mixtures&, const double* cells, std::int64_t count, const double* origin,
                      double* out);
+    void (*moments)(const Mixtures&, double* out);
     void (*grow_tree)(const Sample&, std::uint64_t seed, Tree&);
 };
 

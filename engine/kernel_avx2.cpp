@@ -20,6 +20,7 @@ const Kernels& kernels_avx2() {
                                      avx2::shares_below,
                                      avx2::crps,
                                      avx2::partials,
+                                     avx2::moments,
                                      avx2::grow_tree};
     return kernels;
 }

@@ -21,6 +21,7 @@ const Kernels& kernels_avx512() {
         avx512::shares_below,
         avx512::crps,
         avx512::partials,
+        avx512::moments,
         avx512::grow_tree};
     return kernels;
 }

@@ -26,6 +26,7 @@ const Kernels& kernels_baseline() {
         baseline::shares_below,
         baseline::crps,
         baseline::partials,
+        baseline::moments,
         baseline::grow_tree};
     return kernels;
 }

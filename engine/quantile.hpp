@@ -8,6 +8,13 @@
 
 namespace mvenet::MVENET_ISA {
 
+// The largest that is not above; of numbers so small that they have fewer digits, one above.
+MVENET_INLINE Vec<double> power_of_two(Vec<double> v) {
+    constexpr std::int64_t exponent = std::int64_t(0x7ff) << 52;
+    constexpr double smallest = 2.2250738585072014e-308;
+    return (Vec<double>)((IntVec<double>)at_least<double>(v, smallest) & exponent);
+}
+
 // The mixtures of as many rows as a vector has lanes. Means and places are in units of y, so that
 // neither loses a digit; squares and derivatives are in units of powers of two, so that no scale of
 // y is too large or too small for them.
@@ -107,7 +114,7 @@ public:
         Vec<double> total{};
         for (std::int64_t k = 0; k < all_.members; ++k) {
             const Vec<double> z = near_enough(sign * (x - mean(k)) / std(k));
-            if (!any((z > -40.0) & (z < whole))) {
+            if (!any((z > -farthest) & (z < whole))) {
                 total += z > 0.0 ? weight(k) : Vec<double>{};
                 continue;
             }
@@ -121,14 +128,23 @@ public:
     // Probability from low to high, and the first two moments about c that are there.
     void partial(double low, double high, Vec<double> c, Vec<double> (&out)[3]) const {
         using V = Vec<double>;
+        const auto place = [&](double end, std::int64_t k) {
+            return near_enough((end - mean(k)) / std(k));
+        };
+        // Of a whole vector beyond all that counts nothing needs to be computed: an end may be
+        // none.
+        const auto at = [](V z, V& below, V& bell) {
+            if (!all_far(z)) return standard_normal<double>(z, below, bell);
+            below = z > 0.0 ? splat<double>(1) : V{};
+            bell = V{};
+        };
         for (V& total : out) total = V{};
         for (std::int64_t k = 0; k < all_.members; ++k) {
-            const V a = near_enough((low - mean(k)) / std(k));
-            const V b = near_enough((high - mean(k)) / std(k));
+            const V a = place(low, k), b = place(high, k);
             if (all_far(a) && all_far(b) && !any(a != b)) continue;  // the same side of both ends
             V below_a, below_b, bell_a, bell_b;
-            standard_normal<double>(a, below_a, bell_a);
-            standard_normal<double>(b, below_b, bell_b);
+            at(a, below_a, bell_a);
+            at(b, below_b, bell_b);
             const V share = below_b - below_a, bell = bell_b - bell_a;
             const V reach = b * bell_b - a * bell_a, apart = mean(k) - c, s = std(k);
             out[0] += weight(k) * share;
@@ -171,15 +187,17 @@ private:
         return far * (1.0 - 2.0 * beyond) + 2.0 * s * density;
     }
 
-    // Nothing is left beyond 40 standard deviations, and nothing overflows before.
+    // Nothing is left beyond so many standard deviations: 6e-300, and a little farther only numbers
+    // with fewer digits, on which processors spend a hundred times as long.
+    static constexpr double farthest = 37;
     static Vec<double> near_enough(Vec<double> z) {
-        return at_most<double>(at_least<double>(z, -40), 40);
+        return at_most<double>(at_least<double>(z, -farthest), farthest);
     }
     // Above, one less the rest is one to the last bit.
     static constexpr double whole = 8.3;
     // Whether nothing is left in any lane: a narrow member of a free shape is far from most places,
     // and then needs no exponential. The sums are the same to the bit.
-    static bool all_far(Vec<double> z) { return !any(absolute(z) < 40.0); }
+    static bool all_far(Vec<double> z) { return !any(absolute(z) < farthest); }
 
     // The quantile of the normal that has the mixture's mean and standard deviation.
     Vec<double> guess(double z) const {
@@ -200,12 +218,6 @@ private:
         return origin + unit * (centre + z * square_root<double>(square));
     }
 
-    // The largest that is not above; of numbers so small that they have fewer digits, one above.
-    static Vec<double> power_of_two(Vec<double> v) {
-        constexpr std::int64_t exponent = std::int64_t(0x7ff) << 52;
-        constexpr double smallest = 2.2250738585072014e-308;
-        return (Vec<double>)((IntVec<double>)at_least<double>(v, smallest) & exponent);
-    }
     // Halfway between two numbers if all that there are between them are counted.
     static Vec<double> between(Vec<double> a, Vec<double> b) {
         const IntVec<double> i = counted((IntVec<double>)a), j = counted((IntVec<double>)b);
@@ -311,6 +323,49 @@ static void partials(const Mixtures& all, const double* cells, std::int64_t coun
             for (int part = 0; part < 3; ++part)
                 for (int i = 0; i < lanes<double> && row + i < all.rows; ++i)
                     out[(part * count + j) * all.rows + row + i] = found[part][i];
+        }
+    }
+}
+
+// Mean and standard deviation, [2][row]. A few vectors of rows at a time: what a member says of
+// them lies together, but what the next one says far away.
+static void moments(const Mixtures& all, double* out) {
+    using V = Vec<double>;
+    constexpr int w = lanes<double>, vectors = 8;
+    const auto read = [](const double* from, std::int64_t count) {
+        if (count >= w) return load<double>(from);
+        V some{};
+        for (int i = 0; i < w; ++i) some[i] = from[i < count ? i : 0];
+        return some;
+    };
+    for (std::int64_t row = 0; row < all.rows; row += vectors * w) {
+        const std::int64_t left = all.rows - row;
+        const int used = int(left < vectors * w ? (left + w - 1) / w : vectors);
+        const auto of = [&](const double* numbers, std::int64_t k, int v) {
+            return read(numbers + k * all.rows + row + v * w, left - v * w);
+        };
+        const auto weight = [&](std::int64_t k, int v) {
+            return all.weights_by_row ? of(all.weights, k, v) : splat<double>(all.weights[k]);
+        };
+        V centre[vectors]{}, widest[vectors]{}, square[vectors]{};
+        for (std::int64_t k = 0; k < all.members; ++k)
+            for (int v = 0; v < used; ++v) {
+                centre[v] += weight(k, v) * of(all.means, k, v);
+                widest[v] = larger<double>(widest[v], of(all.stds, k, v));
+            }
+        for (int v = 0; v < used; ++v) widest[v] = power_of_two(widest[v]);
+        for (std::int64_t k = 0; k < all.members; ++k)
+            for (int v = 0; v < used; ++v) {  // no square overflows, and none is lost
+                const V own = of(all.stds, k, v) / widest[v];
+                const V apart = (of(all.means, k, v) - centre[v]) / widest[v];
+                square[v] += weight(k, v) * (own * own + apart * apart);
+            }
+        for (int v = 0; v < used; ++v) {
+            const V std = widest[v] * square_root<double>(square[v]);
+            for (int i = 0; i < w && v * w + i < left; ++i) {
+                out[row + v * w + i] = centre[v][i];
+                out[all.rows + row + v * w + i] = std[i];
+            }
         }
     }
 }

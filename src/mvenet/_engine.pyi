@@ -156,6 +156,12 @@ def partials(
     cells: NDArray[np.float64],
     origin: NDArray[np.float64],
 ) -> NDArray[np.float64]: ...
+def moments(
+    *,
+    means: NDArray[np.float64],
+    stds: NDArray[np.float64],
+    weights: NDArray[np.float64],
+) -> NDArray[np.float64]: ...
 def crps(
     *,
     means: NDArray[np.float64],

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import time
+from fractions import Fraction
+from operator import mul
 
 import numpy as np
 import pytest
@@ -567,3 +570,49 @@ def test_moments_within_cells_of_every_instruction_set_agree_with_scipy(simd):
         )
     with pytest.raises(ValueError, match="one place for each row"):
         _engine.partials(means=means, stds=stds, weights=weights, cells=cells, origin=origin[1:])
+
+
+@pytest.mark.parametrize("rows", [1, 7, 150])
+@pytest.mark.parametrize("unit", [1e-160, 1.0, 1e200])
+def test_mean_and_std_of_every_instruction_set_agree_with_exact_sums(simd, rows, unit):
+    rng = np.random.default_rng(rows)
+    means, stds = unit * rng.normal(size=(6, rows)), unit * np.exp(rng.normal(size=(6, rows)))
+    for weights in (rng.dirichlet(np.ones(6))[:, None], rng.dirichlet(np.ones(6), rows).T.copy()):
+        found = _engine.moments(means=means, stds=stds, weights=weights)
+        for j in {0, rows // 2, rows - 1}:
+            shares = [Fraction(share) for share in np.broadcast_to(weights, means.shape)[:, j]]
+            m, s = ([Fraction(v) for v in values[:, j]] for values in (means, stds))
+            mean = sum(map(mul, shares, m))
+            square = sum(
+                w * (b * b + (a - mean) ** 2) for w, a, b in zip(shares, m, s, strict=True)
+            )
+            assert_allclose(found[0, j], float(mean), atol=1e-14 * unit)
+            expected = unit * float(square / Fraction(unit) ** 2) ** 0.5
+            assert_allclose(found[1, j], expected, rtol=1e-14)
+            own = weights if weights.shape[1] == 1 else weights[:, [j]].copy()
+            alone = _engine.moments(
+                means=means[:, [j]].copy(), stds=stds[:, [j]].copy(), weights=own
+            )
+            assert np.array_equal(alone[:, 0], found[:, j])  # whoever its neighbours are
+    with pytest.raises(ValueError, match="for each member"):
+        _engine.moments(means=means, stds=stds[:1], weights=weights)
+
+
+def test_members_far_from_a_place_cost_no_more_than_near_ones(simd):
+    """Their bells are numbers with fewer digits, which take a hundred times as long."""
+    rng = np.random.default_rng(0)
+    means, weights = rng.normal(size=(32, 400)), np.full((32, 1), 1 / 32)
+    y = rng.normal(size=400)
+
+    def seconds(distance):
+        members = {"means": means, "stds": np.full(means.shape, 1 / distance), "weights": weights}
+        took = []
+        for _ in range(5):
+            start = time.process_time()
+            _engine.crps(**members, y=y)
+            took.append(time.process_time() - start)
+        return min(took)
+
+    near = seconds(1.0)
+    for distance in (12.0, 14.0, 37.5, 38.5):
+        assert seconds(distance) < 4 * near

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mvenet import _engine
 from mvenet._utils.sums import between, weighted
 
 Array = NDArray[np.float64]
@@ -66,15 +67,13 @@ def moments(means: Array, stds: Array, weights: Array, log: bool) -> tuple[Array
     """Mean and standard deviation of the mixture, for each row, in units of y.
 
     Means and standard deviations are those of the components, (c, n), of y or, with ``log``, of its
-    logarithm; the weights are of shape (c,).
+    logarithm; the weights are of shape (c,) or (c, n).
     """
-    centre = weighted(weights, means)
     if not log:
-        distance = means - centre
-        unit = np.ldexp(1.0, np.frexp(stds.max(axis=0))[1] - 1)
-        square = np.square(stds / unit) + np.square(distance / unit)  # no overflow, and none lost
-        return centre, unit * np.sqrt(weighted(weights, square))
-    variance = np.square(stds)
+        shares = weights.reshape(len(weights), -1)
+        mean, std = _engine.moments(means=means, stds=stds, weights=shares)
+        return mean, std
+    centre, variance = weighted(weights, means), np.square(stds)
     own = np.exp(means - centre + 0.5 * variance)  # what is common is taken out
     mean = weighted(weights, own)
     square = np.square(own) * np.expm1(variance) + np.square(own - mean)
