@@ -321,7 +321,7 @@ def boosted(rows: Rows, stop: Rows, depth: int) -> Any:
         iterations=3000,
         learning_rate=0.05,
         early_stopping_rounds=PATIENCE,
-        thread_count=1,
+        thread_count=int(os.environ.get("OMP_NUM_THREADS", "-1")),  # one in the league
         random_seed=1,
         verbose=False,
         allow_writing_files=False,

@@ -95,8 +95,8 @@ class Watched:
         self._time(search, "composed", "refit: the rest")
         self._time(search, "_known_rows", "known rows")
         self._time(detection, "findings", "dependence between rows")
-        self._replace(baselines, "_candidate", self._baseline)
-        self._replace(rounds, "_train", self._training)
+        self._time(baselines, "begin", "linear, trees, process")
+        self._replace(rounds, "_begin", self._training)
         for name in ("requests", "noise_requests", "curve_requests", "member_requests"):
             self._replace(SearchPlan, name, functools.partial(self._described, name))
         return self.clock
@@ -123,21 +123,19 @@ class Watched:
 
         self._replace(owner, name, made)
 
-    def _baseline(self, inner: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(mean: Any, *args: Any) -> Any:
-            with self.clock.during(mean if isinstance(mean, str) else type(mean).__name__):
-                return inner(mean, *args)
-
-        return timed
-
     def _training(self, inner: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(requests: Any, *args: Any) -> Any:
-            with self.clock.during(self._steps[id(requests[0])][0]) as spent:
-                trained, whole = inner(requests, *args)
-            spent.gradient_steps += whole.steps
-            return trained, whole
+        def begin(requests: Any, *args: Any) -> Any:
+            finish = inner(requests, *args)
 
-        return timed
+            def timed(progress: Any) -> Any:
+                with self.clock.during(self._steps[id(requests[0])][0]) as spent:
+                    whole = finish(progress)
+                spent.gradient_steps += whole.steps
+                return whole
+
+            return timed
+
+        return begin
 
     def _described(self, name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
         def noted(plan: SearchPlan, *args: Any, **named: Any) -> Any:

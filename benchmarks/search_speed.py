@@ -1,10 +1,16 @@
-"""How fast is a search? The paper's on a Boston training set, and the default one.
+"""How fast is a search? The paper's on a Boston training set, and the default one on many tables.
 
     MVENET_DATA=folder python benchmarks/search_speed.py --peers .venv-bench/bin/python
+    MVENET_DATA=folder python benchmarks/search_speed.py --only-tables 500x13 concrete
 
 The paper's search is 25 pairs × 10 folds, 1000 epochs of warm-up and 1000 of both. PyTorch's time
 for it is its measured cost of a step in each stage, one network at a time, times the steps of the
 same 250 trainings; each repeat measures both, one after the other.
+
+The default search is on all cores, on tables by name (NAME.csv in a folder of MVENET_DATA or
+MVENET_TABLES) or on synthetic columns by size; each repeat is another random state. Beside it, if
+`league.py install boosting` was run, stands the league's "ten CatBoost" on the same rows and cores,
+fitted in turn.
 """
 
 from __future__ import annotations
@@ -15,10 +21,14 @@ import os
 import subprocess
 import time
 import warnings
+from collections import defaultdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import league_environments
+import league_tables
 import numpy as np
+from predict import grown, seconds
 from sklearn.model_selection import KFold
 
 from mvenet import AutoRegressor, MVERegressorCV, _engine, datasets, recipes
@@ -26,6 +36,20 @@ from mvenet._estimators.base import described
 from mvenet._training.plan import Plan, estimate
 
 HERE = Path(__file__).parent
+USUAL = ["500x13", "5000x13", "50000x10", "500000x10", "concrete", "energy", "airfoil"]
+COLUMNS = (
+    *("table", "seconds", "gradient steps", "ten CatBoost / ours", "file, MB"),
+    *("rows a second: mean, std", "90 % interval", "one row, ms", "memory, MB"),
+)
+CATBOOST = """
+import sys, time, numpy as np
+from league_methods import fit_ten_catboost
+from league_tables import Rows
+rows = Rows(**np.load(sys.argv[1]))
+start = time.perf_counter()
+fit_ten_catboost(rows)
+print(time.perf_counter() - start)
+"""
 
 
 class Clock:
@@ -103,30 +127,72 @@ def paper_search(python: str | None, repeats: int, clock: Clock) -> None:
     print(f"time within the engine              {told(shares)} %\n")
 
 
-def default_search(sizes: list[str], repeats: int) -> None:
+def catboost_seconds(X: np.ndarray, y: np.ndarray) -> float | None:
+    """What ten CatBoost models take, their depth chosen, or None if CatBoost is not there."""
+    if league_environments.missing("boosting"):
+        return None
+    with TemporaryDirectory() as folder:
+        np.savez(f"{folder}/rows.npz", X=X, y=y)
+        command = [league_environments.python_of("boosting"), "-c", CATBOOST, f"{folder}/rows.npz"]
+        settings = {"cwd": HERE, "capture_output": True, "text": True, "check": True}
+        return float(subprocess.run(command, **settings).stdout)
+
+
+def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """A table by its name, or synthetic columns by their size."""
+    if name in league_tables.BY_NAME:
+        rows = league_tables.load(league_tables.BY_NAME[name])
+        return rows.X, rows.y
+    n, d = (int(part) for part in name.split("x"))
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    return X, X[:, 0] + np.sin(X[:, 1]) + 0.3 * np.exp(0.3 * X[:, 2]) * rng.standard_normal(n)
+
+
+def default_search(names: list[str], repeats: int) -> None:
     """What a user of AutoRegressor() waits for, keeps on disk and gets a second."""
-    for size in sizes:
-        n, d = (int(part) for part in size.split("x"))
-        rng = np.random.default_rng(0)
-        X = rng.standard_normal((n, d))
-        y = X[:, 0] + np.sin(X[:, 1]) + 0.3 * np.exp(0.3 * X[:, 2]) * rng.standard_normal(n)
-        seconds, megabytes, rates = [], [], []
-        for repeat in range(repeats if n < 20_000 else 1):
+    print("| " + " | ".join(COLUMNS) + " |\n|" + " --- |" * len(COLUMNS), flush=True)
+    for name in names:
+        X, y = rows_of(name)
+        found: dict[str, list[float]] = defaultdict(list)
+        for repeat in range(repeats if len(y) < 20_000 else 1):
             start = time.perf_counter()
             model = AutoRegressor(random_state=repeat).fit(X, y)
-            seconds.append(time.perf_counter() - start)
-            with TemporaryDirectory() as folder:
-                model.save(f"{folder}/model.mve")
-                megabytes.append(os.path.getsize(f"{folder}/model.mve") / 1e6)
-            new = rng.standard_normal((100_000, d))
-            start = time.perf_counter()
-            model.predict(new, return_std=True)
-            rates.append(len(new) / (time.perf_counter() - start))
+            found["seconds"].append(time.perf_counter() - start)
+            peer = catboost_seconds(X, y)
+            found["ratio"].append(np.nan if peer is None else peer / found["seconds"][-1])
+            found["steps"].append(model.n_steps_)
+            for key, value in served(model, X).items():
+                found[key].append(value)
         print(
-            f"AutoRegressor() on {n:,} x {d}: {told(seconds)} s, {model.n_steps_:,} steps; "
-            f"file {told(megabytes)} MB; {told(rates, 0)} rows predicted a second",
+            f"| {name} ({X.shape[0]:,} × {X.shape[1]}) | {told(found['seconds'])} "
+            f"| {np.median(found['steps']):,.0f} | {told(found['ratio'])} "
+            f"| {told(found['file'])} | {told(found['moments'], 0)} | {told(found['interval'], 0)} "
+            f"| {told(found['row'], 2)} | {told(found['memory'], 0)} |",
             flush=True,
         )
+
+
+def served(model: AutoRegressor, X: np.ndarray) -> dict[str, float]:
+    """Size of the file, rows a second, milliseconds of one row, and megabytes for many rows."""
+    with TemporaryDirectory() as folder:
+        model.save(f"{folder}/model.mve")
+        size = os.path.getsize(f"{folder}/model.mve") / 1e6
+    new = X[np.random.default_rng(0).integers(len(X), size=100_000)]
+    model.predict(new[:1000], return_std=True)
+    start = time.perf_counter()
+    model.predict(new, return_std=True)
+    middle = time.perf_counter()
+    model.predict_interval(new, 0.9)
+    end = time.perf_counter()
+    single = seconds({"row": lambda: model.predict(new[:1], return_std=True)}, 200)["row"][1]
+    return {
+        "file": size,
+        "moments": len(new) / (middle - start),
+        "interval": len(new) / (end - middle),
+        "row": 1e3 * single,
+        "memory": grown(lambda: model.predict(new, return_std=True)),
+    }
 
 
 def main() -> None:
@@ -136,12 +202,12 @@ def main() -> None:
     )
     parser.add_argument("--peers", metavar="PYTHON", help="interpreter with PyTorch")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--sizes", nargs="*", default=["500x13", "5000x13", "50000x10"])
-    parser.add_argument("--only-sizes", action="store_true", help="leave out the paper's search")
+    parser.add_argument("--tables", nargs="*", default=USUAL, help="names or sizes")
+    parser.add_argument("--only-tables", nargs="+", help="names or sizes; not the paper's search")
     given = parser.parse_args()
-    if not given.only_sizes:
+    if not given.only_tables:
         paper_search(given.peers, given.repeats, Clock())
-    default_search(given.sizes, given.repeats)
+    default_search(given.only_tables or given.tables, given.repeats)
 
 
 if __name__ == "__main__":
