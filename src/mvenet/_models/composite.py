@@ -46,7 +46,7 @@ from mvenet._models.piecewise import Piecewise
 from mvenet._models.remembering import Remembers
 from mvenet._models.seen import Range
 from mvenet._models.unknown import apart_from, averaged, check_donors, completed
-from mvenet._utils.sums import average, between, variance
+from mvenet._utils.sums import average, between, confine, variance
 from mvenet.distributions import Bounded, LogNormalMixture, NormalMixture, WithAtoms
 
 Array = NDArray[np.float64]
@@ -255,14 +255,15 @@ class Composite(Remembers):
             stds[here] = widths if root is None else np.hypot(widths, root)
             at = here.stop
         narrowest = max(self.narrowest, _TINY)
-        stds[:at] = between(stds[:at], narrowest, self.widest)
+        confine(stds[:at], narrowest, self.widest)
         if self.free is not None:
             noises = mixture.moments(means[:at], stds[:at], weights, log=False)
             values, some = means[at:], stds[at:]
             weights = self.free.fill(inputs, *noises, values, some)
-            means[at:] = between(values, *limits)
-            some = some if root is None else np.hypot(some, root)
-            stds[at:] = between(some, narrowest, self.widest)
+            confine(values, *limits)
+            if root is not None:
+                np.hypot(some, root, out=some)
+            confine(some, narrowest, self.widest)
         return means, stds, weights, disagreement + added
 
     def _with_unknown(

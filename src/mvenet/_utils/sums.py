@@ -52,6 +52,11 @@ def between(values: Array, low: float | Array, high: float | Array) -> Array:
     return found
 
 
+def confine(values: Array, low: float, high: float) -> None:
+    """The same where the values are: arrays as large as a mixture's cost more to make than to fill."""
+    np.minimum(np.maximum(values, low, out=values), high, out=values)
+
+
 def center_and_scale(X: Array) -> tuple[Array, Array]:
     """Mean and standard deviation of each column; one instead of zero."""
     unit = np.where(np.abs(X).max(axis=0) > 1e100, 1e200, 1.0)  # squares of huge values overflow
