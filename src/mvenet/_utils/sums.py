@@ -53,7 +53,7 @@ def between(values: Array, low: float | Array, high: float | Array) -> Array:
 
 
 def confine(values: Array, low: float, high: float) -> None:
-    """The same where the values are: an array as large as a mixture's costs more than filling it."""
+    """The same where the values are: a new array as large as a mixture costs more."""
     np.minimum(np.maximum(values, low, out=values), high, out=values)
 
 
