@@ -18,12 +18,13 @@ from fitted import fast, table
 from processes import python
 from sklearn.base import clone
 
-from mvenet import MVERegressor, MVERegressorCV, _engine
+from mvenet import AutoRegressor, MVERegressor, MVERegressorCV, _engine
 from mvenet._estimators.base import fit_together
 from mvenet._models.architecture import Architecture
 from mvenet._training import fleet
 from mvenet._utils import machine
 from mvenet._utils.machine import effective_threads
+from mvenet._utils.one_order import one_order
 from mvenet.recipes import Stage, Training, stages
 
 SETS = _engine.instruction_sets()
@@ -244,6 +245,33 @@ def test_threads_that_fit_at_once():
     for thread in threads:
         thread.join()
     assert found == expected
+
+
+def test_a_search_is_the_same_whatever_the_threads_of_linear_algebra():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1000, 8))
+    y = 10 * np.sin(3 * X[:, 0]) + X[:, 1] ** 2 * X[:, 2] + 0.5 * rng.standard_normal(1000)
+    found = []
+    for threads in (1, 2, 3):
+        with threadpoolctl.threadpool_limits(threads):
+            found.append(bits(AutoRegressor(effort="low", cv=3, random_state=0).fit(X, y), X))
+    assert found[0] == found[1] == found[2]
+
+
+def test_linear_algebra_has_its_threads_again_after_the_last_of_fits_that_overlap():
+    def threads():
+        return {pool["filepath"]: pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
+
+    with threadpoolctl.threadpool_limits(2):
+        before = threads()
+        first, second = one_order(), one_order()
+        first.__enter__()
+        second.__enter__()
+        assert set(threads().values()) == {1}
+        first.__exit__(None, None, None)
+        assert set(threads().values()) == {1}
+        second.__exit__(None, None, None)
+        assert threads() == before
 
 
 def test_threads_that_share_a_model_predict_alike():

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.linear_model import RidgeCV
 from sklearn.utils.validation import has_fit_parameter
-from threadpoolctl import threadpool_limits
 
 from mvenet._automatic import gaussian_process_fit
 from mvenet._automatic.constants import (
@@ -137,9 +136,8 @@ class _Fit:
 
     def refit(self) -> Mean:
         """To all rows."""
-        with threadpool_limits(1):
-            mean: Mean = self.fitted(self.held_out.table.rows)
-            return mean
+        mean: Mean = self.fitted(self.held_out.table.rows)
+        return mean
 
     def without(self, fold: int) -> _OfFold:
         """What it predicts of the rows that a fold leaves out."""

@@ -17,6 +17,7 @@ from mvenet._estimators.parameters import CommonSettings, choice, setting, with_
 from mvenet._training import fleet
 from mvenet._training.plan import Fitting, Table
 from mvenet._utils.machine import effective_threads
+from mvenet._utils.one_order import one_order
 
 
 @with_settings
@@ -140,30 +141,31 @@ class AutoRegressor(CommonSettings, TrainedRegressor):
         )
 
     def _fitting(self, table: Table, plan: SearchPlan) -> Fitting[list[Warning]]:
-        found = yield from search(plan, effective_threads(self.n_jobs))
-        predicted = found.predicted
-        self.oof_fold_ = fold_numbers(plan.folds, len(table.y))
-        self.n_splits_ = len(plan.folds)
-        self.oof_mean_, self.oof_std_ = predicted.mean, predicted.std
-        self.oof_pit_ = predicted.pit
-        self.best_score_ = float(np.nanmean(predicted.log_density))
-        self.cv_results_ = summary.columns(found.candidates, plan.unit)
-        self.n_steps_ = found.steps
-        self.summary_ = summary.sentences(
-            found.candidates,
-            predicted,
-            table.y,
-            factor=found.factor,
-            log=found.model.log,
-            gain=found.gain,
-            stopped=found.stopped is not None,
-            free=found.free,
-        )
-        self.summary_ += copies.counted(table)
-        self.model_ = found.model
-        if found.stopped is not None:
-            raise found.stopped
-        return self._noticed(table, refit=True)
+        with one_order():
+            found = yield from search(plan, effective_threads(self.n_jobs))
+            predicted = found.predicted
+            self.oof_fold_ = fold_numbers(plan.folds, len(table.y))
+            self.n_splits_ = len(plan.folds)
+            self.oof_mean_, self.oof_std_ = predicted.mean, predicted.std
+            self.oof_pit_ = predicted.pit
+            self.best_score_ = float(np.nanmean(predicted.log_density))
+            self.cv_results_ = summary.columns(found.candidates, plan.unit)
+            self.n_steps_ = found.steps
+            self.summary_ = summary.sentences(
+                found.candidates,
+                predicted,
+                table.y,
+                factor=found.factor,
+                log=found.model.log,
+                gain=found.gain,
+                stopped=found.stopped is not None,
+                free=found.free,
+            )
+            self.summary_ += copies.counted(table)
+            self.model_ = found.model
+            if found.stopped is not None:
+                raise found.stopped
+            return self._noticed(table, refit=True)
 
     def _leaves_rows_out(self) -> bool:
         return True

@@ -19,6 +19,7 @@ from mvenet._automatic.copula_fit import Tied
 from mvenet._estimators import frames
 from mvenet._models.joint import JointModel, without_unknown
 from mvenet._training import fleet
+from mvenet._utils.one_order import one_order
 from mvenet._utils.sklearn import n_rows_of
 
 if TYPE_CHECKING:
@@ -163,7 +164,8 @@ def _tied(
     if each is not None:
         each = np.broadcast_to(each / (each.max() or 1.0), (len(pit),))
     dependence = belonging.checked(len(pit), None if each is None else np.flatnonzero(each))
-    return copula_fit.fit(without_unknown(parts[0], X), pit, each, dependence, int(seed))
+    with one_order():
+        return copula_fit.fit(without_unknown(parts[0], X), pit, each, dependence, int(seed))
 
 
 _SHARED = "n_features_in_", "feature_names_in_", "n_rows_", "fitted_on_"

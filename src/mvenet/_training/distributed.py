@@ -24,12 +24,12 @@ import joblib
 import numpy as np
 from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from mvenet._models.architecture import Architecture
 from mvenet._models.networks import join
 from mvenet._training import fleet
 from mvenet._utils.machine import dask_worker, effective_threads, instruction_set
+from mvenet._utils.one_order import one_order
 from mvenet.recipes import Training
 
 T = TypeVar("T")
@@ -312,15 +312,14 @@ def begun_each(
         sent = Sent(workers.client, _made, (sender(), call, shared), tasks)
         return lambda: [result for _, result in sorted(sent.results(), key=itemgetter(0))]
     jobs = (joblib.delayed(call)(shared, task) for task in tasks)
-    with threadpool_limits(1):  # sums in one order, whatever the threads
-        done: list[T] = joblib.Parallel(n_jobs=threads, prefer="threads")(jobs)
+    done: list[T] = joblib.Parallel(n_jobs=threads, prefer="threads")(jobs)
     return lambda: done
 
 
 def _made(work: tuple[tuple[str, str], Callable[[Any, Any], T], Any], task: Any) -> T:
     sent_by, call, shared = work
     refuse_others(sent_by)
-    with threadpool_limits(1):
+    with one_order():
         return call(shared, task)
 
 
