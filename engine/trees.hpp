@@ -43,7 +43,7 @@ bool leads_on(const Forest<Feature>& forest, std::int64_t root, std::int64_t nod
     throw std::invalid_argument("a tree asks for a column that is not there or leads nowhere");
 }
 
-constexpr int together = 8;  // rows that descend a tree side by side
+constexpr int together = 16;  // rows that descend a tree side by side
 
 // A node as rows pass it: all that they ask for lies side by side. A row goes one node on and, if
 // its value is above the threshold, `skip` bytes more. A leaf has a threshold that nothing is
@@ -81,7 +81,7 @@ inline void descend(const Node* nodes, const float* x, std::int64_t* leaves) {
     std::fill_n(at, together, root);
     for (std::int64_t moved = 1; moved != 0;) {
         moved = 0;
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int r = 0; r < together; ++r) {
             const Node& here = *reinterpret_cast<const Node*>(at[r]);
             const std::int64_t right = -std::int64_t(!(x[here.value + r] <= here.threshold));
@@ -114,7 +114,7 @@ void predict_rows(const Forest<Feature>& forest, const Table& table, std::int64_
     constexpr std::int64_t few = 16, most_numbers = 1 << 22;
     const std::int64_t d = table.columns, width = std::max<std::int64_t>(d, 1);  // a leaf reads one
     const std::int64_t group = width * together;
-    const std::int64_t block = std::clamp<std::int64_t>(most_numbers / width, together, 4096);
+    const std::int64_t block = std::clamp<std::int64_t>(most_numbers / width, together, 8192);
     const std::int64_t most = std::min(block, end - begin);
     std::vector<float> rows(std::size_t((most + together - 1) / together * group));
     std::vector<Node> nodes;
