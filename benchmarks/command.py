@@ -78,13 +78,15 @@ def told(name: str, measured: list[tuple[float, float, float]]) -> float:
 
 
 def stages(model: Path, data: Path, out: Path) -> dict[str, float]:
-    """Seconds of reading, encoding, asking the networks and writing by themselves."""
+    """Seconds of each step of a prediction, one after the other."""
     start = time.perf_counter()
     from mvenet import persistence
     from mvenet.table._files import chunks
     from mvenet.table._writing import write
+    from mvenet.workflow._known import known
+    from mvenet.workflow._serving import FAR
 
-    encoding, predictor = persistence.load_to_predict(model)
+    table = known(persistence.load_to_predict(model))
     clock, took = [time.perf_counter()], {"import and load": time.perf_counter() - start}
 
     def done(name: str) -> None:
@@ -93,12 +95,14 @@ def stages(model: Path, data: Path, out: Path) -> dict[str, float]:
         clock[0] = now
 
     with out.open("wb") as file:
-        for part in chunks(data, encoding.named("number"), lines=","):
+        for part in chunks(data, table.encoder.named("number"), lines=","):
             done("read")
-            X = encoding.transform(part.values)
+            X = table.encoded(part.values, part.rows)
             done("encode")
-            mean, std = predictor.predict(X, return_std=True)
+            mean, std = table.estimator.predict(table.inputs(X), return_std=True)
             done("networks")
+            table.outside(part.values, X, FAR)
+            done("distances")
             added = pl.DataFrame({"mean": mean, "std": std})
             write(part.shown, added, file, header=not part.first, lines=part.lines)
             done("write")

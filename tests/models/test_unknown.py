@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import cdist
 
 from mvenet import AutoRegressor, CalibratedRegressor, MVERegressor, load
-from mvenet._models.unknown import apart_from, averaged, completed, donors_of, farthest_of
+from mvenet._models.unknown import (
+    apart_from,
+    averaged,
+    completed,
+    donors_of,
+    farthest_of,
+    nearest_to,
+)
 
 pytestmark = pytest.mark.usefixtures("short")
 
@@ -156,3 +164,17 @@ def plane():
     x = rng.uniform(-2.5, 2.5, 150)
     X = np.column_stack([x, x + 0.1 * rng.normal(size=150)])
     return MVERegressor(random_state=0).fit(X, x + 0.1 * rng.normal(size=150)), X
+
+
+@pytest.mark.parametrize("n", [1, 40, 2500])
+def test_the_nearest_donor_is_as_far_as_scipy_says(n):
+    rng = np.random.default_rng(n)
+    donors, new = rng.normal(3, 2, (30, 5)), rng.normal(3, 2, (n, 5))
+    found = nearest_to(new, donors)
+    expected = cdist(new / donors.std(axis=0), donors / donors.std(axis=0)).min(axis=1) / 5**0.5
+    assert_allclose(found, expected, rtol=1e-9)
+    new[0], new[-1] = 1e300, np.nan
+    far = nearest_to(new, donors)
+    assert far[-1] == 0.0  # nothing is known of it
+    assert n == 1 or far[0] == np.inf
+    assert_allclose(far[1:-1], found[1:-1], rtol=1e-12)

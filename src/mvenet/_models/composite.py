@@ -45,7 +45,7 @@ from mvenet._models.noise import Noise
 from mvenet._models.piecewise import Piecewise
 from mvenet._models.remembering import Remembers
 from mvenet._models.seen import Range
-from mvenet._models.unknown import apart_from, averaged, check_donors, completed
+from mvenet._models.unknown import averaged, check_donors, completed, nearest_to
 from mvenet._utils.sums import average, between, confine, variance
 from mvenet.distributions import Bounded, LogNormalMixture, NormalMixture, WithAtoms
 
@@ -182,13 +182,10 @@ class Composite(Remembers):
 
     def outside(self, X: NDArray[Any]) -> NDArray[np.bool_]:
         """Which rows are farther from the training rows than any of these is from the others."""
-        far = np.zeros(len(X), dtype=bool)
-        if self.donors is not None and np.isfinite(self.farthest):
-            for start in range(0, len(X), ROWS_AT_ONCE):
-                rows = slice(start, start + ROWS_AT_ONCE)
-                nearest = apart_from(np.asarray(X[rows], dtype=np.float64), self.donors).min(axis=1)
-                far[rows] = nearest > MARGIN * self.farthest
-        return far
+        if self.donors is None or not np.isfinite(self.farthest):
+            return np.zeros(len(X), dtype=bool)
+        nearest = nearest_to(np.asarray(X, dtype=np.float64), self.donors)
+        return np.asarray(nearest > MARGIN * self.farthest)
 
     def check(self, n_columns: int) -> None:
         """Raise an error if it cannot be a model of so many columns that a fit has made."""

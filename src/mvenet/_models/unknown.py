@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 DONORS = 256  # training rows that are kept
 MOST_CELLS = 100_000  # of them in all
 DRAWN = 16  # donors of a row
+ROWS_AT_ONCE = 1_024  # so that their distances stay in the cache
 MOST_COMPARED = 10_000  # training rows whose distance from the donors is the yardstick
 GOLDEN = 0.6180339887498949  # whose multiples, without their whole part, are spread evenly
 
@@ -46,6 +47,28 @@ def apart_from(X: NDArray[np.float64], donors: Array) -> Array:
         squares = (there**2).sum(axis=1)[:, None] + known @ (theirs**2).T - 2.0 * there @ theirs.T
     squares = np.where(np.isnan(squares), np.inf, np.maximum(squares, 0.0))
     return np.asarray(np.sqrt(squares / np.maximum(known.sum(axis=1), 1)[:, None]))
+
+
+def nearest_to(X: NDArray[np.float64], donors: Array) -> Array:
+    """Distance of each row from the nearest donor, (n,)."""
+    found = np.empty(len(X))
+    for start in range(0, len(X), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        found[rows] = _nearest_to(X[rows], donors)
+    return found
+
+
+def _nearest_to(X: NDArray[np.float64], donors: Array) -> Array:
+    if np.isnan(X).any():
+        return np.asarray(apart_from(X, donors).min(axis=1))
+    spread = _spread(donors)
+    there, theirs = X / spread, donors / spread
+    with np.errstate(over="ignore", invalid="ignore"):
+        less = there @ (-2.0 * theirs.T)  # one product and two passes: it is asked of every row
+        less += (theirs**2).sum(axis=1)
+        squares = less.min(axis=1) + (there**2).sum(axis=1)
+    squares = np.where(np.isnan(squares), np.inf, np.maximum(squares, 0.0))
+    return np.asarray(np.sqrt(squares / max(X.shape[1], 1)))
 
 
 def farthest_of(
