@@ -25,6 +25,7 @@ FOLDS = {table.name: table.n_folds for table in TABLES}
 RESAMPLES = 2000
 PREDICTED_AT_ONCE = 100  # fewer rows tell the cost of a call, not of a row
 ENOUGH = 3  # folds; who has fewer must not reduce the others to these,
+FARTHEST = 10.0  # times our CRPS, where the picture ends
 MOST = 0.75  # if so many of the contestants have them
 Folds = dict[int, dict[str, float]]
 
@@ -692,21 +693,25 @@ def picture(results: Results, path: Path) -> None:
     figure, axes = pyplot.subplots(figsize=(8, 0.36 * len(listed) + 1.2), layout="constrained")
     for height, name in enumerate(listed):
         values = np.array(ratios[name])
-        colours = np.where(values < 1, "#c2410c", "#64748b")
-        axes.scatter(values, np.full(len(values), height), s=22, c=colours, alpha=0.6, lw=0)
+        for shown, marker in ((values <= FARTHEST, "o"), (values > FARTHEST, ">")):
+            some = np.minimum(values[shown], FARTHEST)
+            colours = np.where(some < 1, "#c2410c", "#64748b")
+            dots = {"s": 22, "c": colours, "alpha": 0.6, "lw": 0, "marker": marker}
+            axes.scatter(some, np.full(len(some), height), **dots)
         middle = float(np.exp(np.mean(np.log(values))))
         axes.scatter(middle, height, s=70, marker="D", facecolor="none", edgecolor="black")
     axes.axvline(1, color="black", lw=1)
     axes.set_xscale("log")
-    ticks = [0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20]
-    low, high = (f(value for of in ratios.values() for value in of) for f in (min, max))
+    low = min(value for of in ratios.values() for value in of)
+    high = min(FARTHEST, max(value for of in ratios.values() for value in of))
+    ticks = [0.5, 0.7, 1, 1.5, 2, 3, 5, FARTHEST]
     axes.set_xticks([tick for tick in ticks if low / 1.3 <= tick <= high * 1.3])
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.minorticks_off()
     axes.set_yticks(range(len(listed)), labels)
     axes.set_xlabel(
         f"CRPS over that of {results.ours}, a dot a table, orange where it is less\n"
-        "diamond: geometric mean"
+        f"diamond: geometric mean; triangle: more than {FARTHEST:g} times"
     )
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=120)

@@ -81,6 +81,9 @@ def measure(
     if not isinstance(predicted, Point):
         predicted.quantiles(np.array([0.05, 0.95]))
     told = used()
+    missing = int(np.isnan(predicted.mean).sum())
+    if missing:  # a sampler that lost its way, say: no score of the other rows would be fair
+        raise ValueError(f"predicts NaN for {missing} of {len(test)} rows")
     row: dict[str, object] = league_scores.scores(test.y, predicted, width, everything.y)
     if not isinstance(predicted, Point):
         kept["quantiles"] = predicted.quantiles(league_scores.LEVELS)

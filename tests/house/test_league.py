@@ -36,6 +36,7 @@ import league_page  # noqa: E402
 import league_scores  # noqa: E402
 import league_sources  # noqa: E402
 import league_tables  # noqa: E402
+import league_worker  # noqa: E402
 import records  # noqa: E402
 from league_predictions import (  # noqa: E402
     Library,
@@ -570,6 +571,15 @@ def test_the_worker_s_troubles(folder):
     done = worked(folder, "Gaussian process", "yacht", 0, 30)
     assert done.returncode == 1
     assert done.stderr.strip().splitlines()[-1].startswith("yacht.csv is missing: set MVENET_DATA")
+
+
+def test_a_contestant_that_predicts_no_number_has_failed(folder):
+    def predicted(_, X):
+        return NormalMixture(np.full((1, len(X)), np.nan), np.ones((1, len(X))))
+
+    method = replace(league_methods.METHODS[0], fit=len, predict=predicted)
+    with pytest.raises(ValueError, match="predicts NaN for 5 of 5 rows"):
+        league_worker.measure(method, league_tables.BY_NAME["machine"], 0, 30)
 
 
 # The page
