@@ -25,8 +25,8 @@ FOLDS = {table.name: table.n_folds for table in TABLES}
 RESAMPLES = 2000
 PREDICTED_AT_ONCE = 100  # fewer rows tell the cost of a call, not of a row
 ENOUGH = 3  # folds; who has fewer must not reduce the others to these,
-FARTHEST = 10.0  # times our CRPS, where the picture ends
 MOST = 0.75  # if so many of the contestants have them
+FARTHEST = 10.0  # times our CRPS, where the picture ends
 Folds = dict[int, dict[str, float]]
 
 

@@ -10,7 +10,7 @@ same 250 trainings; each repeat measures both, one after the other.
 The default search is on all cores, on tables by name (NAME.csv in a folder of MVENET_DATA or
 MVENET_TABLES) or on synthetic columns by size; each repeat is another random state. Beside it, if
 `league.py install boosting` was run, stands the league's "ten CatBoost" on the same rows and cores,
-fitted in turn.
+fitted in turn; inf, if it takes more than eight times as long and is ended.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import league_environments
-import league_tables
 import numpy as np
 from predict import grown, seconds
+from profile_search import table
 from sklearn.model_selection import KFold
 
 from mvenet import AutoRegressor, MVERegressorCV, _engine, datasets, recipes
@@ -127,40 +127,32 @@ def paper_search(python: str | None, repeats: int, clock: Clock) -> None:
     print(f"time within the engine              {told(shares)} %\n")
 
 
-def catboost_seconds(X: np.ndarray, y: np.ndarray) -> float | None:
-    """What ten CatBoost models take, their depth chosen, or None if CatBoost is not there."""
+def catboost_seconds(X: np.ndarray, y: np.ndarray, most: float) -> float:
+    """What ten CatBoost models take, their depth chosen; NaN if CatBoost is not there."""
     if league_environments.missing("boosting"):
-        return None
+        return np.nan
     with TemporaryDirectory() as folder:
         np.savez(f"{folder}/rows.npz", X=X, y=y)
         command = [league_environments.python_of("boosting"), "-c", CATBOOST, f"{folder}/rows.npz"]
         settings = {"cwd": HERE, "capture_output": True, "text": True, "check": True}
-        return float(subprocess.run(command, **settings).stdout)
-
-
-def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A table by its name, or synthetic columns by their size."""
-    if name in league_tables.BY_NAME:
-        rows = league_tables.load(league_tables.BY_NAME[name])
-        return rows.X, rows.y
-    n, d = (int(part) for part in name.split("x"))
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, d))
-    return X, X[:, 0] + np.sin(X[:, 1]) + 0.3 * np.exp(0.3 * X[:, 2]) * rng.standard_normal(n)
+        try:
+            return float(subprocess.run(command, timeout=most, **settings).stdout)
+        except subprocess.TimeoutExpired:
+            return np.inf
 
 
 def default_search(names: list[str], repeats: int) -> None:
     """What a user of AutoRegressor() waits for, keeps on disk and gets a second."""
     print("| " + " | ".join(COLUMNS) + " |\n|" + " --- |" * len(COLUMNS), flush=True)
     for name in names:
-        X, y = rows_of(name)
+        X, y = table(name)
         found: dict[str, list[float]] = defaultdict(list)
         for repeat in range(repeats if len(y) < 20_000 else 1):
             start = time.perf_counter()
             model = AutoRegressor(random_state=repeat).fit(X, y)
             found["seconds"].append(time.perf_counter() - start)
-            peer = catboost_seconds(X, y)
-            found["ratio"].append(np.nan if peer is None else peer / found["seconds"][-1])
+            ours = found["seconds"][-1]
+            found["ratio"].append(catboost_seconds(X, y, max(60.0, 8 * ours)) / ours)
             found["steps"].append(model.n_steps_)
             for key, value in served(model, X).items():
                 found[key].append(value)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from threadpoolctl import threadpool_limits
 
 _lock = threading.Lock()
-_holders: list[object] = []  # fits of this process that go on now
+_fits = 0  # of this process that go on now
 _limits: threadpool_limits | None = None
 
 
@@ -24,17 +24,16 @@ def one_order() -> Iterator[None]:
 
     Fits in threads, or side by side, do not leave in the order in which they came.
     """
-    global _limits
-    me = object()
+    global _fits, _limits
     with _lock:
-        if not _holders:
+        if _limits is None:
             _limits = threadpool_limits(1)
-        _holders.append(me)
+        _fits += 1
     try:
         yield
     finally:
         with _lock:
-            _holders.remove(me)
-            if not _holders and _limits is not None:
+            _fits -= 1
+            if not _fits:
                 _limits.restore_original_limits()
                 _limits = None
